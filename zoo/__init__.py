@@ -1,0 +1,58 @@
+"""The Bayesian deep learning zoo: lecture models in Pyro, every inference beside its gold standard.
+
+    problem = zoo.load("bnn_regression", hidden=50)
+    gold = zoo.run(problem, "nuts")
+    fast = zoo.run(problem, "svi", guide="normal")
+    print(zoo.compare(gold, fast))
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+# The front door is lazy: `import zoo` loads neither torch nor Pyro.
+_DOORS = {
+    "Data": "zoo.core.problem",
+    "Problem": "zoo.core.problem",
+    "Exact": "zoo.core.problem",
+    "Posterior": "zoo.core.posterior",
+    "check": "zoo.core.contract",
+    "load": "zoo.infer.dispatch",
+    "run": "zoo.infer.dispatch",
+    "compare": "zoo.report.distance",
+    "open": "zoo.report.files",
+}
+
+if TYPE_CHECKING:
+    from zoo.core.contract import check as check
+    from zoo.core.posterior import Posterior as Posterior
+    from zoo.core.problem import Data as Data
+    from zoo.core.problem import Exact as Exact
+    from zoo.core.problem import Problem as Problem
+    from zoo.infer.dispatch import load as load
+    from zoo.infer.dispatch import run as run
+    from zoo.report.distance import compare as compare
+    from zoo.report.files import open as open
+
+
+def names() -> list[str]:
+    """The lecture models, in alphabetical order: every plain file of this folder is one."""
+    return sorted(m.name for m in pkgutil.iter_modules(__path__) if not m.ispkg and not m.name.startswith("_"))
+
+
+def __getattr__(name: str) -> Any:
+    if name in _DOORS:
+        value = getattr(importlib.import_module(_DOORS[name]), name)
+        globals()[name] = value
+        return value
+    if not name.startswith("_") and name in names():
+        return importlib.import_module(f"zoo.{name}")
+    raise AttributeError(f"module 'zoo' has no attribute {name!r}; it has {sorted([*_DOORS, 'names'])} and the models")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_DOORS, *names()])

@@ -1,0 +1,1 @@
+"""The nouns: Data, Problem, Exact, Posterior, and what a model must promise."""

@@ -1,0 +1,112 @@
+"""`Posterior`: what every method returns."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from .problem import Exact, Problem
+
+KINDS = ("markov", "iid", "members")
+
+
+@dataclasses.dataclass(frozen=True)
+class Posterior:
+    """Draws of one method on one problem, with all that is needed to judge them.
+
+    Args:
+        problem: What was run, on the device and in the dtype it was run in. After `zoo.open` of a fit of a
+            user's own model its `model` raises until one is given.
+        method: The method's name.
+        kind: "markov" (Monte Carlo errors by ArviZ), "iid" (sd / sqrt(draws)) or "members" (no such error).
+        draws: {site: (chain, draw, *shape)} in the site's own space; a chain is an independent run, restart
+            or member.
+        weights: (chain, draw), or None where all draws weigh the same.
+        stats: {name: (chain, draw)}: always `lp` (log density in unconstrained space, Jacobian included);
+            `logq` where q has a density; energy, accept, depth, steps, diverging of samplers.
+        history: {name: (restart, step)} of an optimiser: elbo, expected_log_likelihood, kl.
+        exact: What is known in closed form, or None.
+        seconds: {"compile", "warmup", "sample"}.
+        settings: Options, seed, device, dtype, threads, engine, versions, data hash: JSON-able.
+        outcome: "ok", or what went wrong and what to try.
+    """
+
+    problem: Problem
+    method: str
+    kind: str
+    draws: dict[str, Tensor]
+    weights: Tensor | None = None
+    stats: dict[str, Tensor] = dataclasses.field(default_factory=dict)
+    history: dict[str, Tensor] = dataclasses.field(default_factory=dict)
+    exact: Exact | None = None
+    seconds: dict[str, float] = dataclasses.field(default_factory=dict)
+    settings: dict[str, Any] = dataclasses.field(default_factory=dict)
+    outcome: str = "ok"
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise ValueError(f"kind must be one of {KINDS}, got {self.kind!r}.")
+
+    @property
+    def ok(self) -> bool:
+        """Whether the method did what it was asked."""
+        return self.outcome == "ok"
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(chains, draws)."""
+        first = next(iter(self.draws.values()))
+        return first.shape[0], first.shape[1]
+
+    def predict(
+        self, x: Any = None, *, given: Tensor | None = None, seed: int = 0, draws: int | None = None
+    ) -> dict[str, Tensor]:
+        """Predictions at new inputs, one for each draw; never looks at the observed y.
+
+        Args:
+            x: Inputs (m, d), or a dict for a model on a dict; None: the training inputs.
+            given: Targets whose local latents are to be inferred first (a VAE's reconstruction).
+            seed: For the noise of y.
+            draws: Use this many draws, evenly spread over all; None: all.
+
+        Returns:
+            {"f": (chain, draw, m, ...), "y": a draw of y given the parameters, "mean" and "var": of y given
+            the parameters (class probabilities for a class label), and other deterministic sites}.
+        """
+        from .predictive import predict
+
+        return predict(self, x, given=given, seed=seed, draws=draws)
+
+    def log_likelihood(self, x: Any = None, y: Tensor | None = None) -> Tensor:
+        """log p(y_i | parameters), (chain, draw, m), at (x, y) or at the training data."""
+        from .predictive import log_likelihood
+
+        return log_likelihood(self, x, y)
+
+    def to_arviz(self, *, prior: bool = False, log_likelihood: bool = True) -> Any:
+        """An ArviZ object: InferenceData under ArviZ 0.x, DataTree under 1.x.
+
+        Args:
+            prior: Also carry the groups `prior` and `prior_predictive`.
+            log_likelihood: Also carry the pointwise log likelihood (what az.loo needs).
+        """
+        from zoo.report.arviz import to_arviz
+
+        return to_arviz(self, prior=prior, log_likelihood=log_likelihood)
+
+    def save(self, path: str | Path) -> Path:
+        """Writes a netCDF file that `zoo.open` reads; returns its path. Written whole or not at all."""
+        from zoo.report.files import save
+
+        return save(self, path)
+
+    def __repr__(self) -> str:
+        chains, draws = self.shape
+        seconds = sum(self.seconds.values())
+        return (
+            f"Posterior({self.problem.name}, {self.method}: {chains} x {draws} draws of "
+            f"{', '.join(self.draws)}; {seconds:.1f} s; {self.outcome})"
+        )

@@ -1,0 +1,115 @@
+"""`sites(problem)`: what a model samples, observes and computes, by one careful trace."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from guides.supports import unconstrain
+
+from .handlers import Record, Unconstrained, in_plate, is_deterministic, is_latent, pyro_state, scaled_log_prob
+from .problem import Data, Problem
+
+
+class Site(NamedTuple):
+    """A sample statement: its name, value shape, event_dim, distribution and plates (name, size)."""
+
+    name: str
+    shape: torch.Size
+    event_dim: int
+    fn: Any
+    plates: tuple[tuple[str, int], ...]
+    local: bool
+
+    @property
+    def unconstrained_shape(self) -> torch.Size:
+        """The shape of the site's unconstrained coordinates (a simplex of k has k - 1)."""
+        return torch.Size(unconstrain(self.fn.support, self.name).inverse_shape(self.shape))
+
+
+class Sites(NamedTuple):
+    """Latent, observed and deterministic sites by name, and one point with finite values."""
+
+    latent: dict[str, Site]
+    observed: dict[str, Site]
+    deterministic: tuple[str, ...]
+    values: dict[str, Tensor]
+
+
+class _Start(Unconstrained):
+    """Answers every latent site with t(u), u uniform on (-2, 2) from its own generator."""
+
+    def __init__(self, seed: int, free: str | None) -> None:
+        super().__init__({})
+        self.free = free
+        self.generator = torch.Generator().manual_seed(seed)
+
+    def _pyro_sample(self, msg: Any) -> None:
+        if is_latent(msg) and msg["name"] != self.free:
+            name, fn = msg["name"], msg["fn"]
+            shape = unconstrain(fn.support, name).inverse_shape(fn.shape())
+            u = torch.rand(shape, generator=self.generator, dtype=torch.float64) * 4 - 2
+            like = _like(fn)
+            self.coordinates = {name: u.to(like)}
+            super()._pyro_sample(msg)
+
+
+def _like(fn: Any) -> Tensor:
+    """A tensor that carries the dtype and device a distribution samples in."""
+    while hasattr(fn, "base_dist") and not isinstance(getattr(fn, "loc", None), Tensor):
+        fn = fn.base_dist
+    for value in vars(fn).values():
+        if isinstance(value, Tensor) and value.is_floating_point():
+            return value
+    for value in vars(fn).values():
+        if isinstance(value, torch.distributions.Distribution):
+            return _like(value)
+    support = getattr(fn, "support", None)
+    bound = getattr(support, "lower_bound", None)
+    return bound if isinstance(bound, Tensor) else torch.empty(0)
+
+
+def _site(msg: Any, plate: str) -> Site:
+    value, fn = msg["value"], msg["fn"]
+    plates = tuple((frame.name, frame.size) for frame in msg["cond_indep_stack"])
+    return Site(msg["name"], value.shape, fn.event_dim, fn, plates, in_plate(msg, plate))
+
+
+def sites(problem: Problem, seed: int = 0) -> Sites:
+    """Traces the model once with Pyro's validation on.
+
+    Args:
+        problem: The problem; its data are not changed.
+        seed: Which point the latents are traced at (uniform on (-2, 2) in unconstrained coordinates).
+
+    Raises:
+        ValueError: For discrete latents and unsupported supports, naming the site; and whatever the model's
+            own distributions say of invalid data.
+    """
+    args, kwargs = problem.arguments()
+    # Without targets the model samples y itself: that is not a latent.
+    free = problem.names["y"] if isinstance(problem.data, Data) and problem.data.y is None else None
+    with pyro_state(validate=True), torch.random.fork_rng(devices=[]), torch.no_grad(), Record() as record:
+        with _Start(seed, free) as start:
+            problem.model(*args, **kwargs)
+        _validate(record)
+    plate = problem.names["plate"]
+    kept = {n: m for n, m in record.sites.items() if not is_deterministic(m)}
+    latent = {n: _site(m, plate) for n, m in kept.items() if n in start.values}
+    observed = {n: _site(m, plate) for n, m in kept.items() if m["is_observed"]}
+    fixed = tuple(n for n, m in record.sites.items() if is_deterministic(m))
+    return Sites(latent, observed, fixed, {n: start.values[n] for n in latent})
+
+
+def _validate(record: Record) -> None:
+    """Lets each distribution judge its own value; validation off would let Categorical accept 1.5."""
+    for name, msg in record.sites.items():
+        if is_deterministic(msg):
+            continue
+        try:
+            scaled_log_prob(msg)
+        except ValueError as error:
+            what = "observed" if msg["is_observed"] else "latent"
+            raise ValueError(f"{what} site '{name}': {' '.join(str(error).split())}") from None

@@ -1,0 +1,1 @@
+"""Inference: the density of a Pyro model, and the methods and kernels that use it."""

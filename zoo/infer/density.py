@@ -1,0 +1,214 @@
+"""`density(problem)`: any Pyro model as a log density over flat unconstrained positions (chain, dim).
+
+    log pi(u) = sum_sites log p(site | theta) + log |d theta / d u|,    theta = t(u)
+
+with t the bijection each site's support has at that point. Chains are a batch dimension, not processes.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from guides.supports import unconstrain
+from zoo.core.handlers import LogProb, Unconstrained, Values, pyro_state
+from zoo.core.problem import Problem
+from zoo.core.sites import Sites, sites
+
+log = logging.getLogger("zoo")
+
+
+class Block(NamedTuple):
+    """Where a site lies in a position: columns start to stop, shape of its coordinates, of its value."""
+
+    name: str
+    start: int
+    stop: int
+    coordinates: torch.Size
+    shape: torch.Size
+
+
+class Density:
+    """The log density of a problem over unconstrained positions.
+
+    Attributes:
+        dim: Number of unconstrained coordinates.
+        blocks: One `Block` for each latent site, in the order the model samples them.
+        sites: `Sites` of the model.
+        engine: "eager" (chains by vmap) or "loop" (one chain at a time).
+    """
+
+    def __init__(self, problem: Problem, engine: str = "eager") -> None:
+        if engine not in ("eager", "loop"):
+            raise ValueError(f"engine must be 'eager' or 'loop', got {engine!r}.")
+        self.problem, self.engine = problem, engine
+        self.sites: Sites = sites(problem)
+        if not self.sites.latent:
+            raise ValueError(f"model '{problem.name}' has no latent site. Add a pyro.sample without obs.")
+        like = problem.tensor
+        self.dtype, self.device = like.dtype, like.device
+        self.blocks: tuple[Block, ...] = self._lay_out()
+        self.dim = self.blocks[-1].stop
+
+    def _lay_out(self) -> tuple[Block, ...]:
+        blocks, start = [], 0
+        for name, site in self.sites.latent.items():
+            coordinates = site.unconstrained_shape
+            blocks.append(Block(name, start, start + coordinates.numel(), coordinates, site.shape))
+            start += coordinates.numel()
+        return tuple(blocks)
+
+    # -- one position ---------------------------------------------------------------------------------------
+
+    def split(self, position: Tensor) -> dict[str, Tensor]:
+        """Position (..., dim) -> {site: unconstrained coordinates (..., *coordinates)}."""
+        lead = position.shape[:-1]
+        return {b.name: position[..., b.start : b.stop].reshape(*lead, *b.coordinates) for b in self.blocks}
+
+    def log_density(self, position: Tensor, jacobian: bool = True, arguments: Any = None) -> Tensor:
+        """log pi of one position (dim,), a float64 scalar; differentiable and vmap-safe if the model is.
+
+        Args:
+            position: (dim,).
+            jacobian: False leaves out log |d theta / d u|: log p(y, theta) of the constrained values.
+            arguments: (args, kwargs) of the model instead of the problem's own.
+
+        The caller holds `pyro_state(validate=False)`.
+        """
+        args, kwargs = self.problem.arguments() if arguments is None else arguments
+        with LogProb(self.problem.names["plate"]) as log_prob, Unconstrained(self.split(position)) as point:
+            self.problem.model(*args, **kwargs)
+        total = log_prob.total
+        return total + point.log_jacobian if jacobian else total
+
+    # -- many positions -------------------------------------------------------------------------------------
+
+    def _check(self, position: Tensor) -> None:
+        wanted = f"(chain, {self.dim}) {self.dtype} on {self.device}"
+        got = f"{tuple(position.shape)} {position.dtype} on {position.device}"
+        right = (
+            position.dim() == 2
+            and position.shape[1] == self.dim
+            and position.dtype == self.dtype
+            and position.device == self.device
+        )
+        if not right:
+            raise ValueError(f"position must be {wanted}, got {got}. Convert it with position.to(...).")
+
+    def log_prob(self, position: Tensor, jacobian: bool = True) -> Tensor:
+        """log pi (chain,) in float64 of positions (chain, dim)."""
+        self._check(position)
+        with pyro_state(validate=False), torch.no_grad():
+            return self._batched(lambda u: self.log_density(u, jacobian), position)
+
+    def value_and_grad(self, position: Tensor, jacobian: bool = True) -> tuple[Tensor, Tensor]:
+        """log pi (chain,) in float64 and its gradient (chain, dim) in the position's dtype."""
+        self._check(position)
+        with pyro_state(validate=False):
+            if self.engine == "loop":
+                return self._loop_gradient(position, jacobian)
+            gradient = torch.func.grad_and_value(lambda u: self.log_density(u, jacobian))
+            grads, values = torch.func.vmap(gradient)(position)
+            return values, grads
+
+    def _loop_gradient(self, position: Tensor, jacobian: bool) -> tuple[Tensor, Tensor]:
+        values, grads = [], []
+        for row in position:
+            point = row.detach().requires_grad_(True)
+            with torch.enable_grad():
+                value = self.log_density(point, jacobian)
+                (grad,) = torch.autograd.grad(value, point)
+            values.append(value.detach())
+            grads.append(grad)
+        return torch.stack(values), torch.stack(grads)
+
+    def _batched(self, function: Callable[[Tensor], Any], position: Tensor) -> Any:
+        """Maps a function of one position over the first axis, by this density's engine."""
+        if self.engine == "eager":
+            return torch.func.vmap(function)(position)
+        rows = [function(row) for row in position]
+        if isinstance(rows[0], dict):
+            return {name: torch.stack([row[name] for row in rows]) for name in rows[0]}
+        return torch.stack(rows)
+
+    # -- spaces ---------------------------------------------------------------------------------------------
+
+    def constrain(self, position: Tensor) -> dict[str, Tensor]:
+        """Positions (..., dim) -> {site: values (..., *shape)} in the sites' own spaces."""
+        lead = position.shape[:-1]
+
+        def values(u: Tensor) -> dict[str, Tensor]:
+            args, kwargs = self.problem.arguments()
+            with Unconstrained(self.split(u)) as point:
+                self.problem.model(*args, **kwargs)
+            return {b.name: point.values[b.name] for b in self.blocks}
+
+        with pyro_state(validate=False), torch.no_grad():
+            if all(isinstance_real(self.sites.latent[b.name].fn.support) for b in self.blocks):
+                return self.split(position)
+            flat = self._batched(values, position.reshape(-1, self.dim))
+        return {b.name: flat[b.name].reshape(*lead, *b.shape) for b in self.blocks}
+
+    def unconstrain(self, values: Mapping[str, Tensor]) -> Tensor:
+        """{site: values (..., *shape)} -> positions (..., dim); the inverse of `constrain`."""
+        missing = [b.name for b in self.blocks if b.name not in values]
+        if missing:
+            raise ValueError(f"values must name every latent site; missing {missing}.")
+        lead = values[self.blocks[0].name].shape[: -len(self.blocks[0].shape) or None]
+        rows = {b.name: values[b.name].reshape(-1, *b.shape) for b in self.blocks}
+        count = rows[self.blocks[0].name].shape[0]
+        with pyro_state(validate=False), torch.no_grad():
+            flat = [self._coordinates({n: v[i] for n, v in rows.items()}) for i in range(count)]
+        return torch.stack(flat).to(dtype=self.dtype, device=self.device).reshape(*lead, self.dim)
+
+    def _coordinates(self, values: Mapping[str, Tensor]) -> Tensor:
+        """One point's unconstrained coordinates (dim,), each support taken at that point."""
+        from zoo.core.handlers import Record
+
+        args, kwargs = self.problem.arguments()
+        with Record() as record, Values(values):
+            self.problem.model(*args, **kwargs)
+        parts = []
+        for b in self.blocks:
+            msg = record.sites[b.name]
+            parts.append(unconstrain(msg["fn"].support, b.name).inv(msg["value"]).reshape(-1))
+        return torch.cat(parts)
+
+
+def isinstance_real(support: Any) -> bool:
+    """Whether a support is the whole real line (or independent copies of it)."""
+    from pyro.distributions import constraints
+
+    while isinstance(support, constraints.independent):
+        support = support.base_constraint
+    return support is constraints.real
+
+
+def density(problem: Problem, engine: str = "auto") -> Density:
+    """The density of a problem, on the fastest engine its model allows.
+
+    Args:
+        problem: The problem.
+        engine: "auto" (eager unless vmap refuses the model), "eager" or "loop".
+
+    Raises:
+        ValueError: If the model has no latent site, a discrete latent or an unsupported support.
+    """
+    if engine != "auto":
+        return Density(problem, engine)
+    result = Density(problem, "eager")
+    probe = torch.zeros(2, result.dim, dtype=result.dtype, device=result.device)
+    try:
+        result.value_and_grad(probe)
+    except (RuntimeError, NotImplementedError) as error:
+        log.info(
+            "model '%s' does not vectorise over chains (%s); chains run one after another (engine 'loop')",
+            problem.name,
+            str(error).splitlines()[0],
+        )
+        return Density(problem, "loop")
+    return result

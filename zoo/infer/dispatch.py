@@ -1,0 +1,205 @@
+"""`load` and `run`: from a model's name to a Problem, from a Problem to a Posterior."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import functools
+import importlib
+import inspect
+import pkgutil
+import platform
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pyro
+import torch
+
+import zoo
+from zoo.core.posterior import Posterior
+from zoo.core.problem import Data, Problem
+from zoo.core.sites import sites
+
+NO_DATA_NEEDED = ("prior",)
+
+
+def nearest(word: str, known: Iterable[str], kind: str) -> str:
+    """The error text for an unknown word: what was got, the nearest right one, what is allowed."""
+    known = sorted(known)
+    close = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
+    hint = f" Did you mean {close[0]!r}?" if close else ""
+    return f"unknown {kind} {word!r}.{hint} Known: {', '.join(known)}."
+
+
+def methods() -> dict[str, str]:
+    """{method: module}: the folders are the list."""
+    found = {}
+    for folder in ("methods", "kernels"):
+        package = importlib.import_module(f"zoo.infer.{folder}")
+        for module in pkgutil.iter_modules(package.__path__):
+            found[module.name] = f"zoo.infer.{folder}.{module.name}"
+    return found
+
+
+def _keywords(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+    parameters = inspect.signature(function).parameters.values()
+    return {p.name: p for p in parameters if p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD)}
+
+
+def load(name: str, data: Data | str | None = None, seed: int = 0, **options: Any) -> Problem:
+    """A lecture model with its data: its own generated ones, yours, or a table's.
+
+    Args:
+        name: One of `zoo.names()`.
+        data: `zoo.Data`; or the path of a CSV file or the name of a bundled set, see `zoo.data.tables.load`;
+            None for the model's own.
+        seed: For the model's own data, and for the split of a table.
+        options: Hyperparameters of the model; what its `data` function takes goes there.
+
+    Raises:
+        ValueError: For an unknown name or option, with the nearest right one; and for data the model can't use.
+    """
+    if name not in zoo.names():
+        raise ValueError(nearest(name, zoo.names(), "model"))
+    module = importlib.import_module(f"zoo.{name}")
+    hyper_names = {n for n, p in _keywords(module.model).items() if p.kind is p.KEYWORD_ONLY}
+    data_names = set(_keywords(module.data)) - {"seed"}
+    source = {k: options.pop(k) for k in [*options] if k in data_names - hyper_names}
+    for option in options:
+        if option not in hyper_names:
+            raise ValueError(f"{name}: {nearest(option, hyper_names | data_names, 'option')}")
+    if data is not None and source:
+        raise ValueError(f"{name}: {sorted(source)} shape the model's own data, but data were given. Leave one out.")
+    return Problem(
+        name,
+        module.model,
+        _find_data(module, data, seed, source),
+        hyper=options,
+        compare=getattr(module, "COMPARE", None),
+        guide=getattr(module, "guide", None),
+        exact=getattr(module, "exact", None),
+    )
+
+
+def _find_data(module: Any, data: Any, seed: int, source: dict[str, Any]) -> Data:
+    if data is None:
+        data = module.data(seed=seed, **source)
+    elif not isinstance(data, Data):
+        from zoo.data import tables
+
+        data = tables.load(data, seed=seed, classify=getattr(module, "CLASSIFY", False))
+    return module.prepare(data) if hasattr(module, "prepare") else data
+
+
+def _fit_function(method: str) -> Callable[..., Posterior]:
+    known = methods()
+    if method not in known:
+        raise ValueError(nearest(method, known, "method"))
+    module = importlib.import_module(known[method])
+    if hasattr(module, "fit"):
+        return module.fit
+    from zoo.infer import chains
+
+    return functools.partial(chains.fit, kernel=module)
+
+
+def run(
+    problem: Problem | str,
+    method: str,
+    *,
+    dtype: torch.dtype | str | None = None,
+    device: Any = None,
+    **options: Any,
+) -> Posterior:
+    """Runs one inference method on a problem.
+
+    Args:
+        problem: A `Problem`, or the name of a lecture model.
+        method: exact, prior, map, laplace, svi, nuts, hmc, ...: each a file in `zoo/infer`.
+        dtype: "float32" or "float64" (or a torch dtype); None: the data's.
+        device: None: the data's.
+        options: seed=0, draws=1000, progress=None (only in a terminal), max_seconds=None, and the method's own.
+
+    Returns:
+        `Posterior`; its `outcome` says whether the method did what was asked.
+
+    Raises:
+        ValueError: For unknown methods or options (with the nearest right one), and for problems that the
+            method can't serve.
+    """
+    if isinstance(problem, str):
+        problem = load(problem)
+    if not isinstance(problem, Problem):
+        raise TypeError(f"problem must be a zoo.Problem, got {type(problem).__name__}. Make one: zoo.load(name).")
+    fit = _fit_function(method)
+    allowed = set(_keywords(fit)) - {"problem", "kernel"}
+    for option in options:
+        if option not in allowed:
+            raise ValueError(f"{method}: {nearest(option, allowed | {'dtype', 'device'}, 'option')}")
+    for option, least in (("draws", 1), ("chains", 1), ("restarts", 1), ("steps", 1), ("thin", 1), ("warmup", 0)):
+        _at_least(option, options.get(option), least)
+    problem = problem.to(device=device, dtype=_dtype(dtype))
+    if method not in NO_DATA_NEEDED:
+        _check_observed(problem)
+    start = time.perf_counter()
+    posterior = fit(problem, **options)
+    seconds = posterior.seconds or {"compile": 0.0, "warmup": 0.0, "sample": time.perf_counter() - start}
+    return dataclasses.replace(
+        posterior, settings=_settings(problem, method, fit, options) | posterior.settings, seconds=seconds
+    )
+
+
+def _at_least(option: str, value: Any, least: int) -> None:
+    if value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise ValueError(f"{option} must be a whole number, at least {least}, got {value!r}.")
+
+
+def _dtype(dtype: torch.dtype | str | None) -> torch.dtype | None:
+    if isinstance(dtype, str):
+        dtype = getattr(torch, dtype, None) if dtype in ("float32", "float64") else dtype
+    if dtype not in (None, torch.float32, torch.float64):
+        raise ValueError(f"dtype must be 'float32' or 'float64', got {dtype!r}.")
+    return dtype  # type: ignore[return-value]
+
+
+def _check_observed(problem: Problem) -> None:
+    if isinstance(problem.data, Data) and problem.data.y is None:
+        raise ValueError(
+            f"problem '{problem.name}' has no y, so there is nothing to learn from. "
+            'Give zoo.Data(x, y), or use zoo.run(problem, "prior").'
+        )
+    if not sites(problem).observed:
+        raise ValueError(
+            f"model '{problem.name}' has no observed site, so there is nothing to learn from. "
+            "Give a sample statement obs=y, or use the method 'prior'."
+        )
+
+
+def _settings(problem: Problem, method: str, fit: Any, options: dict[str, Any]) -> dict[str, Any]:
+    defaults = {n: p.default for n, p in _keywords(fit).items() if n not in ("problem", "kernel")}
+    like = problem.tensor
+    return {
+        "method": method,
+        "options": {k: v if isinstance(v, _PLAIN) else _name(v) for k, v in (defaults | options).items()},
+        "seed": options.get("seed", 0),
+        "dtype": str(like.dtype).removeprefix("torch."),
+        "device": str(like.device),
+        "threads": torch.get_num_threads(),
+        "versions": {
+            "zoo": zoo.__version__,
+            "torch": torch.__version__,
+            "pyro": pyro.__version__,
+            "python": platform.python_version(),
+        },
+        "data": problem.hash,
+    }
+
+
+_PLAIN = (int, float, str, bool, list, tuple, dict, type(None))
+
+
+def _name(value: Any) -> str:
+    return getattr(value, "__name__", None) or type(value).__name__

@@ -1,0 +1,1 @@
+"""One file = one Markov kernel, pure functions over positions (chain, dim)."""

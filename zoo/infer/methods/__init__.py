@@ -1,0 +1,1 @@
+"""One file = one method that is not a Markov kernel, each with one function `fit`."""

@@ -1,0 +1,1 @@
+"""Tables, pictures and ArviZ: the only place that imports arviz or matplotlib."""
