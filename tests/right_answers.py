@@ -5,7 +5,7 @@ Three kinds of source: a closed form, quadrature (adaptive, to 1e-10), or a publ
 
 from __future__ import annotations
 
-# -- the lecture's coin: theta ~ Beta(a, b) -----------------------------------------------------------------------
+# -- the lecture's coin: theta ~ Beta(a, b) ------------------------------------------------------------------
 
 # Closed form (Beta-Bernoulli conjugacy): two flips, both heads. Yandex, "Bayes' theorem".
 TWO_HEADS_UNIFORM = {"mean": 0.75, "sd": 0.1936491673, "evidence": 1 / 3, "map": 1.0}
@@ -31,7 +31,7 @@ COIN_NO_HEADS = {"mean": 0.142857142857, "log_evidence": -1.791759469228, "lapla
 # Closed form: Beta(1, 1), 7 of 10: Beta(8, 4).
 COIN_UNIFORM = {"mean": 8 / 12, "sd": (8 * 4 / (12**2 * 13)) ** 0.5}
 
-# -- a location with a known noise of 1 ----------------------------------------------------------------------------
+# -- a location with a known noise of 1 ----------------------------------------------------------------------
 
 LOCATION_Y = [1.2, 0.4, 0.9, 1.5, 0.1]
 # Closed form: theta ~ N(0, 1).
@@ -51,7 +51,7 @@ ONE_OBSERVATION = {"mean": 8.0, "sd": 0.2**0.5}
 # Closed form: X = [[i, 1]], y = i, i = 0 ... 99, w ~ N(5, 10) (2,), y ~ N(X w, 1).
 STEEP_LINE = {"mean": (0.99997, 0.00195), "sd": (0.00346, 0.1985), "correlation": -0.864}
 
-# -- Bayesian linear regression: concrete, split 0 -------------------------------------------------------------------
+# -- Bayesian linear regression: concrete, split 0 -----------------------------------------------------------
 
 # Closed form (Bishop 2006, eq. 3.49-3.58); columns standardised, bias column last, w ~ N(0, 1), noise sd .6.
 CONCRETE = {
@@ -98,7 +98,7 @@ LINE_AFTER = {
     25: ((-0.3306692, 0.5317274), 0.0015949),
 }
 
-# -- logistic regression: German credit ------------------------------------------------------------------------------
+# -- logistic regression: German credit ----------------------------------------------------------------------
 
 # Published: TFP Inference Gym's ground truth for German credit (numeric), w ~ N(0, 1), bias last.
 CREDIT = {
@@ -121,7 +121,7 @@ CREDIT = {
     "laplace_log_evidence": -529.41064605,
 }
 
-# -- the smallest neural network with an exact posterior -------------------------------------------------------------
+# -- the smallest neural network with an exact posterior -----------------------------------------------------
 
 # Quadrature on a 2-D grid: y = w2 tanh(w1 x) + N(0, .3), w1, w2 ~ N(0, 1.5).
 TWO_WEIGHTS_X = [-2.0, -1.5, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0]
@@ -144,7 +144,7 @@ TWO_WEIGHTS = {
     "mean_field_f3_sd": 0.13316,
 }
 
-# -- the prior of a neural network -----------------------------------------------------------------------------------
+# -- the prior of a neural network ---------------------------------------------------------------------------
 
 # Quadrature: w1, b1, b2 of sd 1, w2 of sd 1 / sqrt(hidden), tanh; the same at every width (Neal 1996).
 PRIOR_AT = (0.0, 1.0, 2.0, 4.0)
@@ -152,7 +152,7 @@ PRIOR_VARIANCE = (1.3942944904, 1.5199757457, 1.6684448850, 1.8109444665)
 PRIOR_COVARIANCE_1_2 = 1.5434840992
 PRIOR_EXCESS_KURTOSIS = 0.154634  # of f(1), divided by the number of hidden units
 
-# -- one logit under a Gaussian --------------------------------------------------------------------------------------
+# -- one logit under a Gaussian ------------------------------------------------------------------------------
 
 # Quadrature: the integral of sigmoid(a) N(a | m, v); kappa: sigmoid(m / sqrt(1 + pi v / 8)) (MacKay 1992).
 LOGIT_INTEGRAL = {"m": 1.0, "v": 4.0, "exact": 0.647726438526, "kappa": 0.651056462046}

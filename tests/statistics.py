@@ -75,8 +75,8 @@ def assert_close_mcmc(
 ) -> None:
     """Checks Markov draws (chain, draw, ...) against the exact means and sds.
 
-    First asks for min ESS >= `min_ess` (bulk) and R-hat < 1.01; then |mean - exact| <= z sqrt(MCSE^2 + se^2) and
-    |sd - exact| <= z MCSE(sd), z for `alpha` over all comparisons.
+    First asks for min ESS >= `min_ess` (bulk) and R-hat < 1.01; then |mean - exact| <= z sqrt(MCSE^2 + se^2)
+    and |sd - exact| <= z MCSE(sd), z for `alpha` over all comparisons.
 
     Args:
         draws: (chain, draw, ...), at least two chains.
@@ -124,7 +124,9 @@ class Quadrature(NamedTuple):
         return np.tensordot(self.weights, np.asarray(g(self.points)), axes=1)
 
 
-def quadrature(log_f: Callable[[np.ndarray], Any], box: list[tuple[float, float]], nodes: int = 400) -> Quadrature:
+def quadrature(
+    log_f: Callable[[np.ndarray], Any], box: list[tuple[float, float]], nodes: int = 400
+) -> Quadrature:
     """Gauss-Legendre quadrature of exp(log_f) over a box, nodes an axis.
 
     Args:
