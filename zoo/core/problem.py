@@ -140,12 +140,15 @@ class Exact:
     """What is known in closed form.
 
     Args:
-        posterior: {site: Distribution}, each site's exact posterior; its event shape is the site's shape.
+        posterior: {site: Distribution}, each site's exact posterior, and {(site, site, ...): Distribution} the
+            joint one of sites that depend on each other: draws come from it, over the sites' values flattened
+            row by row and put end to end in the key's order. Sites in no such key are independent. A scalar
+            site's distribution is scalar; a matrix site's may be over its values flattened row by row.
         predictive: x (m, d) -> Distribution of a new y (m,) or (m, k), noise included.
         log_evidence: log p(y | x) of the training targets, in nats.
     """
 
-    posterior: dict[str, Distribution]
+    posterior: Mapping[Any, Distribution]
     predictive: Callable[[Tensor], Distribution]
     log_evidence: float
 
@@ -164,7 +167,7 @@ class Problem:
         compare: Sites that may be compared between posteriors (identifiable ones); None: `f` where there is
             one, else every latent site.
         guide: A guide factory for `svi`, or None for the method's default.
-        exact: data -> Exact, or None.
+        exact: (data, **hyper) -> Exact, or None; with a keyword `rows` it answers after the first rows too.
     """
 
     name: str

@@ -1,0 +1,133 @@
+"""The exact posterior, where a model knows it: independent draws and the log evidence.
+
+    theta ~ p(theta | y),    log p(y, theta) - log p(theta | y) = log p(y)  at every draw
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from guides.supports import unconstrain
+from zoo.core.posterior import Posterior
+from zoo.core.problem import Data, Exact, Problem
+from zoo.core.randomness import seeded
+from zoo.infer.density import Density, density
+
+Draws = dict[str, Tensor]
+
+
+def fit(
+    problem: Problem, *, seed: int = 0, draws: int = 1000, chains: int = 1, rows: int | None = None
+) -> Posterior:
+    """Draws from the posterior that the model's own `exact` states.
+
+    Args:
+        problem: A problem whose model has `exact`.
+        seed: For the draws.
+        draws: Draws a chain.
+        chains: Independent sets of draws.
+        rows: Condition on the first rows only (0: the prior); None: all.
+
+    Returns:
+        kind "iid"; stats lp and logq (chain, draw), whose difference is the log evidence; settings
+        log_evidence and rows. With rows=0 there is no lp of y: lp is then logq.
+
+    Raises:
+        ValueError: If the model has no `exact`, or rows is not between 0 and n.
+    """
+    if problem.exact is None:
+        raise ValueError(
+            f"model '{problem.name}' has no exact posterior (no `exact` in its file). "
+            "Methods that work on it: prior, map, laplace, svi, nuts, hmc."
+        )
+    answer = _answer(problem, rows)
+    problem = _first_rows(problem, rows)
+    target = density(problem)
+    positions, jacobian = _unconstrained(target, _draw(answer, target, chains * draws, seed))
+    # Back from the positions, so that a theta that rounds to 1 lies inside its support.
+    values = target.constrain(positions)
+    log_q = _log_q(answer, values) + jacobian
+    log_p = log_q if rows == 0 else target.log_prob(positions)
+    shape = (chains, draws)
+    return Posterior(
+        problem,
+        "exact",
+        "iid",
+        {name: value.reshape(shape + value.shape[1:]) for name, value in values.items()},
+        stats={"lp": log_p.reshape(shape), "logq": log_q.reshape(shape)},
+        exact=answer,
+        settings={"log_evidence": answer.log_evidence, "rows": rows},
+    )
+
+
+def _answer(problem: Problem, rows: int | None) -> Exact:
+    """What the model knows, after the first rows if asked."""
+    exact: Any = problem.exact
+    if rows is None:
+        return exact(problem.data, **problem.hyper)
+    n = problem.tensor.shape[0]
+    if not 0 <= rows <= n:
+        raise ValueError(f"rows must be between 0 and the {n} rows of the data, got {rows}.")
+    if "rows" not in inspect.signature(exact).parameters:
+        raise ValueError(f"the exact of model '{problem.name}' takes no rows. Give it zoo.Data of those rows.")
+    return exact(problem.data, rows=rows, **problem.hyper)
+
+
+def _first_rows(problem: Problem, rows: int | None) -> Problem:
+    """The problem on the first rows only: a posterior of other data says so by its hash."""
+    if rows is None or not isinstance(problem.data, Data) or rows == len(problem.data.x):
+        return problem
+    data = problem.data
+    # No rows: Data wants at least one; without its y nothing is learned from it.
+    y = None if rows == 0 or data.y is None else data.y[:rows]
+    return dataclasses.replace(problem, data=dataclasses.replace(data, x=data.x[: max(rows, 1)], y=y))
+
+
+def _factors(answer: Exact) -> list[tuple[tuple[str, ...], Any]]:
+    """[(sites, their distribution)], independent of each other: joint entries first, then the sites in none."""
+    together = [(key, fn) for key, fn in answer.posterior.items() if isinstance(key, tuple)]
+    inside = {name for key, _ in together for name in key}
+    return together + [((n,), fn) for n, fn in answer.posterior.items() if isinstance(n, str) and n not in inside]
+
+
+def _draw(answer: Exact, target: Density, count: int, seed: int) -> Draws:
+    """`count` joint draws {site: (count, *shape)} in the problem's dtype."""
+    blocks, factors = {b.name: b for b in target.blocks}, _factors(answer)
+    if {name for key, _ in factors for name in key} != set(blocks):
+        known = ", ".join(map(str, answer.posterior))
+        raise ValueError(f"exact must give the posterior of every latent site ({', '.join(blocks)}), got {known}.")
+    values: Draws = {}
+    with seeded(seed, target.device):
+        for key, fn in factors:
+            flat = fn.sample((count,)).to(target.dtype).reshape(count, -1)
+            pieces = flat.split([math.prod(blocks[n].shape) for n in key], 1)
+            values |= {n: piece.reshape((count, *blocks[n].shape)) for n, piece in zip(key, pieces, strict=True)}
+    return {name: values[name] for name in blocks}
+
+
+def _log_q(answer: Exact, values: Draws) -> Tensor:
+    """log p(theta | y) (count,) of draws, in the sites' own spaces."""
+    total = torch.zeros((), dtype=torch.float64)
+    for key, fn in _factors(answer):
+        count = len(values[key[0]])
+        flat = torch.cat([values[name].reshape(count, -1) for name in key], 1).to(torch.float64)
+        total = total.to(flat) + fn.log_prob(flat.reshape((count, *fn.event_shape))).reshape(count, -1).sum(-1)
+    return total
+
+
+def _unconstrained(target: Density, values: Draws) -> tuple[Tensor, Tensor]:
+    """Positions (count, dim) of the values, and log |d theta / d u| of each; supports must be fixed ones."""
+    parts, jacobian = [], torch.zeros((), dtype=torch.float64, device=target.device)
+    for name, value in values.items():
+        transform = unconstrain(target.sites.latent[name].fn.support, name)
+        u = transform.inv(value)
+        log_det = transform.log_abs_det_jacobian(u, value)
+        jacobian = jacobian + log_det.reshape(len(value), -1).sum(-1, dtype=torch.float64)
+        parts.append(u.reshape(len(value), -1))
+    return torch.cat(parts, -1), jacobian
