@@ -1,0 +1,153 @@
+"""A posterior as named arrays: the xarray datasets that ArviZ's two generations and zoo's files all hold."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+import xarray as xr
+from numpy.typing import NDArray
+from torch import Tensor
+
+from zoo.core.posterior import Posterior
+from zoo.core.predictive import log_likelihoods
+from zoo.core.problem import Data
+
+from .layout import Layout, layout, observed_values
+
+log = logging.getLogger("zoo")
+
+# The zoo's word: ArviZ's word. Others (lp, logq, diverging, energy, step_size) are the same.
+STATS = {"accept": "acceptance_rate", "depth": "tree_depth", "steps": "n_steps"}
+# No array of more values is written or exported.
+CAP = 100_000_000
+DRAWS = ("chain", "draw")
+
+
+def to_numpy(value: Tensor) -> NDArray[Any]:
+    """The values on the CPU; half precisions, which netCDF lacks, as float32."""
+    value = value.detach().cpu()
+    return np.asarray((value.float() if value.dtype in (torch.float16, torch.bfloat16) else value).numpy())
+
+
+def point_sites(posterior: Posterior) -> tuple[str, ...]:
+    """Sites that have a point estimate instead of a distribution."""
+    return tuple(name for name in posterior.settings.get("point") or () if name in posterior.draws)
+
+
+def dataset(
+    values: Mapping[str, Tensor], dims: Mapping[str, Iterable[str]], coords: Mapping[str, Any], *, drawn: bool = True
+) -> xr.Dataset:
+    """A dataset of named arrays.
+
+    Args:
+        values: {name: (chain, draw, *shape)}, or (*shape) where not `drawn`.
+        dims: {name: names of the axes of *shape}; `<name>_dim_<i>` for others, and where lengths disagree.
+        coords: {axis: labels}.
+        drawn: Whether the values carry (chain, draw).
+    """
+    lead = DRAWS if drawn else ()
+    variables = {}
+    for name, value in values.items():
+        own = tuple(dims.get(name, ()))
+        if len(own) != value.dim() - len(lead):
+            own = tuple(f"{name}_dim_{i}" for i in range(value.dim() - len(lead)))
+        variables[name] = ((*lead, *own), to_numpy(value))
+    used = {d: n for axes, a in variables.values() for d, n in zip(axes, a.shape, strict=True)}
+    labels = {d: c for d, c in coords.items() if used.get(d) == len(c)}
+    if drawn:
+        labels |= {d: np.arange(used[d]) for d in DRAWS if d in used}
+    return xr.Dataset(variables, coords=labels)
+
+
+def fit_groups(posterior: Posterior) -> dict[str, xr.Dataset]:
+    """The groups that need no further run of the model: draws, sample_stats, observed_data, constant_data."""
+    plan = layout(posterior)
+    points = point_sites(posterior)
+    moving = {n: v for n, v in posterior.draws.items() if n not in points}
+    group = "prior" if posterior.method == "prior" else "posterior"
+    out = {group: dataset(moving, plan.dims, plan.coords)}
+    if posterior.method != "prior":
+        out["sample_stats"] = stats_group(posterior)
+    out |= data_groups(posterior, plan)
+    if points:
+        # Constant draws, kept apart: R-hat of a constant is 0 / 0, and ArviZ computes it for all that it sees.
+        fixed = dataset({n: posterior.draws[n] for n in points}, plan.dims, plan.coords)
+        out["constant_data"] = out.get("constant_data", xr.Dataset()).merge(fixed)
+    return out
+
+
+def stats_group(posterior: Posterior) -> xr.Dataset:
+    """`stats` under ArviZ's names, and the weights; a value a chain is repeated for its draws."""
+    shape = posterior.shape
+    values = dict(posterior.stats)
+    if posterior.weights is not None:
+        values["weight"] = posterior.weights
+    full = {STATS.get(n, n): v if v.dim() >= 2 else v.reshape(-1, 1).expand(shape) for n, v in values.items()}
+    if "diverging" in full:
+        full["diverging"] = full["diverging"].bool()
+    return dataset(full, {}, {})
+
+
+def data_groups(posterior: Posterior, plan: Layout) -> dict[str, xr.Dataset]:
+    """observed_data, constant_data and, for held-out rows, predictions_constant_data."""
+    problem = posterior.problem
+    seen = stored(posterior, "observed")
+    seen = observed_values(problem) if seen is None else seen
+    out = {"observed_data": dataset(seen, plan.dims, plan.coords, drawn=False)} if seen else {}
+    if not isinstance(problem.data, Data):
+        tensors = {n: v for n, v in problem.data.items() if isinstance(v, Tensor)}
+        return out | ({"constant_data": dataset(tensors, {}, {}, drawn=False)} if tensors else {})
+    data, rows = problem.data, problem.names["plate"]
+    names = data.info.get("x_names") or ()
+    labelled = data.x.dim() == 2 and len(names) == data.x.shape[1]
+    tail = ["feature" if labelled else "x_dim_1", *[f"x_dim_{i}" for i in range(2, data.x.dim())]]
+    dims = {"x": [rows, *tail], "x_test": ["test", *tail]}
+    coords = {"feature": [str(n) for n in names]} if labelled else {}
+    out["constant_data"] = dataset({"x": data.x}, dims, coords, drawn=False)
+    held_out = {n: v for n in ("x_test", "y_test") if (v := getattr(data, n)) is not None}
+    if data.y_test is not None:
+        dims["y_test"] = ["test", *[f"y_dim_{i}" for i in range(1, data.y_test.dim())]]
+    if held_out:
+        out["predictions_constant_data"] = dataset(held_out, dims, coords, drawn=False)
+    return out
+
+
+def stored(posterior: Posterior, what: str) -> Any:
+    """What a file kept of a model that is not at hand (see `zoo.report.stored`), or None."""
+    kept = getattr(posterior, "stored", None)
+    return None if kept is None else kept[what]
+
+
+def predicted_groups(posterior: Posterior, *, log_likelihood: bool) -> dict[str, xr.Dataset]:
+    """posterior_predictive (the observed sites drawn, and f) at the training inputs, and log_likelihood."""
+    plan = layout(posterior)
+    chains, draws = posterior.shape
+    data = posterior.problem.data
+    out = {}
+    if isinstance(data, Data) and chains * draws * len(data.x) > CAP:
+        log.warning(
+            "%d draws x %d rows are more than %g values: predictions and log likelihood are left out of the "
+            "ArviZ object. Run with fewer draws or a larger thin=.",
+            chains * draws, len(data.x), float(CAP),
+        )  # fmt: skip
+        return {}
+    kept = {n: v for n, v in posterior.predict().items() if n not in ("mean", "var") or n in plan.dims}
+    name = "prior_predictive" if posterior.method == "prior" else "posterior_predictive"
+    out[name] = dataset(kept, plan.dims, plan.coords)
+    has_targets = not isinstance(data, Data) or data.y is not None
+    if log_likelihood and posterior.method != "prior" and has_targets:
+        terms = pointwise(posterior)
+        # Event axes are summed away: what is left are the leading axes of the observed site.
+        rows = {n: plan.dims.get(n, ())[: v.dim() - 2] for n, v in terms.items()}
+        out["log_likelihood"] = dataset(terms, rows, plan.coords)
+    return out
+
+
+def pointwise(posterior: Posterior) -> dict[str, Tensor]:
+    """{observed site: (chain, draw, *batch)} log likelihoods at the training data."""
+    kept = stored(posterior, "log_likelihood")
+    return log_likelihoods(posterior) if kept is None else kept

@@ -1,0 +1,160 @@
+"""What the axes of a model's sites are called, and which sites may be compared: one trace of the model."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+from pyro.distributions import constraints
+
+from zoo.core.handlers import Record, Values, is_deterministic, pyro_state
+from zoo.core.posterior import Posterior
+from zoo.core.problem import Data, Problem
+from zoo.core.sites import sites
+
+CLASSIFIERS = ("Bernoulli", "Categorical", "OneHotCategorical")
+
+
+class Layout(NamedTuple):
+    """Names of axes and sites, JSON-able, so that a file can carry them without the model.
+
+    Args:
+        dims: {site: a name for each axis of its value}; without the leading (chain, draw).
+        coords: {axis name: labels}.
+        observed: The observed sites.
+        family: The family of the site called y (or of the only observed one), such as "Normal".
+        bounded: Scalar latent sites whose support has a bound (a sd, a rate, a probability).
+    """
+
+    dims: dict[str, tuple[str, ...]]
+    coords: dict[str, list[Any]]
+    observed: tuple[str, ...]
+    family: str
+    bounded: tuple[str, ...]
+
+    @property
+    def classifies(self) -> bool:
+        """Whether y is a class label, so that its mean is a probability."""
+        return self.family in CLASSIFIERS
+
+
+def layout(posterior: Posterior) -> Layout:
+    """The layout of a posterior's model; a fit opened from a file brings its own where the model is not at hand."""
+    stored = getattr(posterior, "layout", None)
+    return stored if stored is not None else trace_layout(posterior.problem)
+
+
+def trace_layout(problem: Problem) -> Layout:
+    """Names axes by the plates they stand in, feature axes by `info["x_names"]`, others `<site>_dim_<i>`.
+
+    An axis is a feature axis where it grows when x gets one column more, so equal sizes are never mistaken.
+    """
+    values = sites(problem).values
+    record = _trace(problem, values)
+    dims = {name: _dims(name, message, problem) for name, message in record.sites.items()}
+    info = problem.data.info if isinstance(problem.data, Data) else {}
+    coords = _name_features(problem, record, dims, info)
+    coords |= _name_classes(problem, record, dims, info)
+    observed = tuple(n for n, m in record.sites.items() if n not in values and _is_data(m))
+    y = problem.names["y"] if problem.names["y"] in observed or len(observed) != 1 else observed[0]
+    family = _base(record.sites[y]["fn"]) if y in record.sites else ""
+    bounded = tuple(n for n in values if values[n].dim() == 0 and _is_bounded(record.sites[n]["fn"]))
+    return Layout(_without_clashes(dims), coords, observed, family, bounded)
+
+
+def observed_values(problem: Problem) -> dict[str, torch.Tensor]:
+    """{observed site: its value}, as the model sees it; {} where there are no targets."""
+    record = _trace(problem, sites(problem).values)
+    return {n: m["value"] for n, m in record.sites.items() if m["is_observed"] and _is_data(m)}
+
+
+def _trace(problem: Problem, values: dict[str, torch.Tensor]) -> Record:
+    args, kwargs = problem.arguments()
+    with pyro_state(validate=False), torch.random.fork_rng(devices=[]), torch.no_grad(), Record() as record:
+        with Values(values):
+            problem.model(*args, **kwargs)
+    return record
+
+
+def _base(fn: Any) -> str:
+    while type(fn).__name__ in ("Independent", "ExpandedDistribution", "MaskedDistribution"):
+        fn = fn.base_dist
+    return type(fn).__name__
+
+
+def _is_data(message: Any) -> bool:
+    """Neither deterministic nor a `pyro.factor` (which poses as an observed site of no values)."""
+    return not is_deterministic(message) and _base(message["fn"]) != "Unit"
+
+
+def _is_bounded(fn: Any) -> bool:
+    return fn.support is not constraints.real
+
+
+def _dims(name: str, message: Any, problem: Problem) -> tuple[str, ...]:
+    """Default names, then the plates; a deterministic site of one row a data point stands in the data plate."""
+    shape = tuple(message["value"].shape)
+    names = [f"{name}_dim_{i}" for i in range(len(shape))]
+    event = 0 if is_deterministic(message) else message["fn"].event_dim
+    for frame in message["cond_indep_stack"]:
+        axis = -1 if frame.dim is None else len(shape) - event + frame.dim
+        if 0 <= axis < len(shape) and shape[axis] == frame.size:
+            names[axis] = frame.name
+    plate = problem.names["plate"]
+    rows = len(problem.data.x) if isinstance(problem.data, Data) else -1
+    if is_deterministic(message) and shape and shape[0] == rows and plate not in names:
+        names[0] = plate
+    return tuple(names)
+
+
+def _name_features(
+    problem: Problem, record: Record, dims: dict[str, tuple[str, ...]], info: dict[str, Any]
+) -> dict[str, list[Any]]:
+    """Calls the axes that follow the columns of x "feature"; returns their labels."""
+    if not (isinstance(problem.data, Data) and info.get("x_names")) or problem.data.x.dim() != 2:
+        return {}
+    labels = [str(label) for label in info["x_names"]]
+    if len(labels) != problem.data.x.shape[1]:
+        return {}
+    found = False
+    for name, wider in _shapes_with_one_more_column(problem).items():
+        shape = tuple(record.sites[name]["value"].shape) if name in record.sites else ()
+        grown = [i for i, (a, b) in enumerate(zip(shape, wider, strict=False)) if b == a + 1 == len(labels) + 1]
+        if len(shape) == len(wider) and len(grown) == 1:
+            dims[name] = tuple("feature" if i == grown[0] else d for i, d in enumerate(dims[name]))
+            found = True
+    return {"feature": labels} if found else {}
+
+
+def _shapes_with_one_more_column(problem: Problem) -> dict[str, tuple[int, ...]]:
+    """Shapes of all sites for x with a column of zeros more; {} for a model that fixes its number of features."""
+    x = problem.data.x  # type: ignore[union-attr]
+    wider = torch.cat([x, x.new_zeros(len(x), 1)], dim=1)
+    try:
+        with pyro_state(validate=False), torch.random.fork_rng(devices=[]), torch.no_grad(), Record() as record:
+            torch.manual_seed(0)
+            problem.model(wider, None, **problem.hyper)
+    except Exception:  # whatever a user's model says of a width it was not written for: the axes keep plain names
+        return {}
+    return {name: tuple(message["value"].shape) for name, message in record.sites.items()}
+
+
+def _name_classes(
+    problem: Problem, record: Record, dims: dict[str, tuple[str, ...]], info: dict[str, Any]
+) -> dict[str, list[Any]]:
+    """Calls the second axis of f "class" where it has one entry for each of `info["classes"]`."""
+    f, classes = problem.names["f"], info.get("classes") or []
+    if f not in record.sites or not classes or tuple(record.sites[f]["value"].shape[1:]) != (len(classes),):
+        return {}
+    dims[f] = (dims[f][0], "class")
+    return {"class": [str(label) for label in classes]}
+
+
+def _without_clashes(dims: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+    """xarray wants axis names apart from variable names and from chain and draw, and unlike within a variable."""
+    taken = {*dims, "chain", "draw", "mean", "var"}
+    out = {}
+    for name, axes in dims.items():
+        plain = [f"{axis}_plate" if axis in taken else axis for axis in axes]
+        out[name] = tuple(a if plain.count(a) == 1 else f"{name}_dim_{i}" for i, a in enumerate(plain))
+    return out
