@@ -1,0 +1,204 @@
+"""Inputs that broke other systems of this field, and what is right: shapes, rows, plates, fresh predictions."""
+
+from __future__ import annotations
+
+import math
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pyro
+import pyro.distributions as dist
+import pytest
+import torch
+
+import zoo
+from tests import right_answers as right
+from tests.small_models import no_inputs, one_logit
+from tests.statistics import summarise
+
+F64 = torch.float64
+SHORT = {"chains": 2, "draws": 10, "warmup": 30, "engine": "eager", "seed": 0}
+
+
+def _normal(n: int, *tail: int, seed: int = 0) -> torch.Tensor:
+    return torch.randn(n, *tail, generator=torch.Generator().manual_seed(seed), dtype=F64)
+
+
+def _scale_only(x, y=None):
+    scale = pyro.sample("scale", dist.HalfCauchy(x.new_ones(())))
+    with pyro.plate("data", x.shape[0]):
+        pyro.sample("y", dist.Normal(0.0, scale), obs=y)
+
+
+@pytest.mark.parametrize("chains", [2, (os.cpu_count() or 1) + 2])
+def test_as_many_chains_as_cores_and_more(chains) -> None:
+    y = _normal(20)
+    problem = zoo.Problem("scale", _scale_only, zoo.Data(torch.empty(20, 0, dtype=F64), y))
+    fit = zoo.run(problem, "nuts", **{**SHORT, "chains": chains, "draws": 200})
+    assert fit.draws["scale"].shape == (chains, 200)
+    assert (fit.draws["scale"] > 0).all()
+    assert math.isfinite(summarise(fit.draws["scale"]).rhat[0])
+
+
+def test_a_vector_latent_and_a_plate_of_rows() -> None:
+    def model(x, y=None):
+        v = pyro.sample("x", dist.Normal(x.new_zeros(()), 1.0).expand([2]).to_event(1))
+        with pyro.plate("data", x.shape[0]):
+            pyro.sample("y", dist.Normal(v.sum(), 1.0), obs=y)
+
+    fit = zoo.run(zoo.Problem("vector", model, no_inputs([0.1, 0.2, 0.3, 0.4, 0.5])), "nuts", **SHORT)
+    assert fit.draws["x"].shape == (2, 10, 2)
+    assert fit.predict()["y"].shape == (2, 10, 5)
+
+
+def test_draws_equal_to_rows_are_not_mixed_up() -> None:
+    """An MLP with bias vectors, 50 draws and 50 rows: vectorised prediction equals a loop."""
+    problem = zoo.load("bnn_regression", hidden=5).to(dtype=F64)
+    prior = zoo.run(problem, "prior", draws=50, seed=1)
+    x = _normal(50, 1)
+    f = prior.predict(x)["f"]
+    assert f.shape == (1, 50, 50)
+    for i in range(50):
+        w1, b1, w2, b2 = (prior.draws[s][0, i] for s in ("w1", "b1", "w2", "b2"))
+        by_hand = ((x @ w1 + b1).tanh() @ w2 + b2).squeeze(-1)
+        torch.testing.assert_close(f[0, i], by_hand, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("rows", [1, 7, 50])
+def test_one_row_and_a_ragged_tail_predict_as_all_rows(rows) -> None:
+    prior = zoo.run(zoo.load("bnn_regression", hidden=5).to(dtype=F64), "prior", draws=50, seed=1)
+    x = _normal(50, 1)
+    torch.testing.assert_close(prior.predict(x[:rows])["f"], prior.predict(x)["f"][..., :rows])
+
+
+def test_a_batch_of_scalars_without_to_event() -> None:
+    def model(x, y=None):
+        a = pyro.sample("A", dist.Normal(x.new_zeros(5), 1.0))
+        pyro.sample("y", dist.Normal(a.sum() + x.new_zeros(6), 1.0), obs=y)
+
+    problem = zoo.Problem("bare", model, no_inputs([0.0, 1.0, 2.0, 3.0, 4.0, 5.0]))
+    try:
+        fit = zoo.run(problem, "nuts", **SHORT)
+        log_likelihood = fit.log_likelihood()
+    except ValueError as error:
+        assert "A" in str(error)
+        assert "\n" not in str(error)
+        return
+    assert fit.draws["A"].shape == (2, 10, 5)
+    assert log_likelihood.shape == (2, 10, 6)
+
+
+def test_a_bare_plate_has_one_log_likelihood_a_row_and_loo_runs() -> None:
+    import arviz as az
+
+    fit = zoo.run(zoo.load("logistic_regression", n=30), "nuts", **{**SHORT, "draws": 100})
+    assert fit.log_likelihood().shape == (2, 100, 30)
+    result = az.loo(fit.to_arviz())
+    assert math.isfinite(float(getattr(result, "elpd_loo", None) or result.elpd))
+
+
+def test_matrix_targets_have_one_log_likelihood_a_row() -> None:
+    x = _normal(500, 10)
+    y = x @ _normal(10, 5, seed=1) + _normal(500, 5, seed=2)
+    problem = zoo.load("bnn_regression", data=zoo.Data(x, y), hidden=3, outputs=5)
+    fit = zoo.run(problem, "prior", draws=4)
+    assert fit.log_likelihood().shape == (1, 4, 500)
+    assert fit.predict(x[:7])["f"].shape == (1, 4, 7, 5)
+
+
+def test_an_output_column_against_flat_targets_never_becomes_a_square() -> None:
+    def model(x, y=None):
+        w = pyro.sample("w", dist.Normal(x.new_zeros(1, 1), 1.0).to_event(2))
+        with pyro.plate("data", x.shape[0]):
+            pyro.sample("y", dist.Normal(x @ w, 1.0), obs=y)  # (20, 1) against (20,)
+
+    problem = zoo.Problem("square", model, zoo.Data(_normal(20, 1), _normal(20, seed=3)))
+    try:
+        shape = zoo.run(problem, "nuts", **SHORT).log_likelihood().shape
+    except ValueError as error:
+        assert "y" in str(error)
+        assert "\n" not in str(error)
+        return
+    assert shape == (2, 10, 20)
+
+
+@pytest.mark.parametrize(
+    ("method", "options"),
+    [
+        ("nuts", {**SHORT, "draws": 40}),
+        ("laplace", {"draws": 40}),
+        ("svi", {"draws": 40, "steps": 100}),
+        ("exact", {"draws": 40}),
+    ],
+)
+def test_predictions_vary_and_are_never_the_observed_y(method, options) -> None:
+    problem = zoo.load("linear_regression", n=15)
+    fit = zoo.run(problem, method, **options)
+    seen = fit.predict(seed=3)
+    assert float(seen["f"].std((0, 1)).min()) > 0
+    assert float(seen["y"].std((0, 1)).min()) > 0
+    assert not (seen["y"] == problem.data.y).any()
+    assert torch.equal(seen["y"], fit.predict(seed=3)["y"])
+    assert not torch.equal(seen["y"], fit.predict(seed=4)["y"])
+
+
+def test_grey_pixels_given_to_a_bernoulli() -> None:
+    def model(x, y=None):
+        a = pyro.sample("a", dist.Normal(x.new_zeros(()), 1.0))
+        with pyro.plate("data", x.shape[0]):
+            pyro.sample("pixel", dist.Bernoulli(logits=a), obs=y)
+
+    with pytest.raises(ValueError, match="pixel") as error:
+        zoo.run(zoo.Problem("grey", model, no_inputs([0.5, 0.25]), names={"y": "pixel"}), "nuts", **SHORT)
+    assert "\n" not in str(error.value)
+
+
+def test_laplace_of_one_logit() -> None:
+    """sigmoid(a) integrated over N(1, 2^2) is .64773; MacKay's kappa formula gives .65106."""
+    fit = zoo.run(one_logit(), "laplace", draws=100_000, seed=0)
+    p = fit.draws["a"].double().sigmoid()
+    error = float(p.std()) / p.numel() ** 0.5
+    assert float(p.mean()) == pytest.approx(right.LOGIT_INTEGRAL["exact"], abs=4 * error)
+    assert abs(right.LOGIT_INTEGRAL["kappa"] - right.LOGIT_INTEGRAL["exact"]) > 3 * error  # the twin
+
+
+def test_laplace_draws_have_the_covariance_that_is_stated() -> None:
+    """Two strongly correlated weights, 1e5 draws; a triangle taken the wrong way round is the classic slip."""
+    x = _normal(40, 1)
+    x = torch.cat([x, 3 * x + 0.3 * _normal(40, 1, seed=1)], 1)
+    problem = zoo.load("linear_regression", data=zoo.Data(x, _normal(40, seed=2)), bias=False)
+    fit = zoo.run(problem, "laplace", draws=100_000, seed=0)
+    stated = torch.linalg.inv(x.T @ x / 0.36 + torch.eye(2, dtype=F64))
+    seen = torch.cov(fit.draws["w"].reshape(-1, 2).double().T)
+    error = ((stated.diagonal()[:, None] * stated.diagonal() + stated**2) / 100_000).sqrt()
+    assert ((seen - stated).abs() < 5 * error).all()
+    root = torch.linalg.cholesky(torch.linalg.inv(stated))
+    assert ((torch.linalg.inv(root) @ torch.linalg.inv(root).T - stated).abs() > 5 * error).any()  # the twin
+
+
+FRESH = """
+import sys, torch, zoo
+x = torch.linspace(-1, 1, 40).reshape(8, 5)
+data = zoo.Data(x, x.sum(1))
+fit = zoo.run(zoo.load("linear_regression", data=data), sys.argv[1], seed=3, **eval(sys.argv[2]))
+print(fit.draws["w"].double().mean((0, 1)).tolist())
+"""
+
+
+@pytest.mark.parametrize(
+    ("method", "options"), [("svi", {"steps": 60, "draws": 10}), ("map", {}), ("laplace", {"draws": 10})]
+)
+def test_a_second_fit_of_another_size_is_a_fresh_one(method, options) -> None:
+    x = torch.linspace(-1, 1, 24).reshape(8, 3)
+    zoo.run(zoo.load("linear_regression", data=zoo.Data(x, x.sum(1))), method, seed=3, **options)
+    x = torch.linspace(-1, 1, 40).reshape(8, 5)
+    second = zoo.run(zoo.load("linear_regression", data=zoo.Data(x, x.sum(1))), method, seed=3, **options)
+    root = Path(__file__).parent.parent
+    out = subprocess.run(
+        [sys.executable, "-c", FRESH, method, repr(options)],
+        capture_output=True, text=True, check=True, cwd=root, env={**os.environ, "PYTHONPATH": str(root)},
+    )  # fmt: skip
+    alone = eval(out.stdout)
+    assert second.draws["w"].double().mean((0, 1)).tolist() == pytest.approx(alone, abs=1e-6)
