@@ -9,8 +9,8 @@
 hidden=50 is one hidden layer, hidden=(50, 50) two; outputs=k gives matrix targets. prior_scale is one s or one
 for each weight layer; alpha = 1 / s^2, the slides' precision, may be given instead.
 
-"The lecture BNN" is scaling="none": every weight ~ N(0, 1), as on the poster. The default divides by the fan-in,
-so that Var f does not grow with the width, and as the width grows f tends to a Gaussian process.
+"The lecture BNN" is scaling="none": every weight ~ N(0, 1), as on the poster. The default divides by the
+fan-in, so that Var f does not grow with the width; as the width grows, f tends to a Gaussian process.
 
 Compare: f. Hidden units permute and flip sign, so weights are not identifiable.
 
@@ -59,7 +59,8 @@ def model(
     h = x
     for i, (fan_in, width) in enumerate(itertools.pairwise(sizes)):
         s = scales[i]
-        w = pyro.sample(f"w{i + 1}", weights(prior, s * shrink(scaling, fan_in), (fan_in, width), x))  # (in, out)
+        sd = s * shrink(scaling, fan_in)
+        w = pyro.sample(f"w{i + 1}", weights(prior, sd, (fan_in, width), x))  # (in, out)
         b = pyro.sample(f"b{i + 1}", weights(prior, s, (width,), x))  # (out,)
         h = (act(h) if i else h) @ w + b
     f = pyro.deterministic("f", h.squeeze(-1) if outputs == 1 else h)  # (n,) or (n, k)

@@ -51,7 +51,8 @@ def exact(data: Data, *, rows: int | None = None, a: float = 1.0, b: float = 1.0
     y = y.to(torch.float64)
     before = dist.Beta(y.new_tensor(a), y.new_tensor(b))
     after = dist.Beta(a + y.sum(), b + (1 - y).sum())
-    return Exact({"theta": after}, functools.partial(_predictive, after.mean), float(_log_b(after) - _log_b(before)))
+    log_evidence = float(_log_b(after) - _log_b(before))
+    return Exact({"theta": after}, functools.partial(_predictive, after.mean), log_evidence)
 
 
 def _predictive(mean: Tensor, x: Tensor) -> dist.Distribution:

@@ -22,7 +22,6 @@ Source: Thome, "Bayesian linear regression"; Bishop 2006, section 3.3.
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import pyro
@@ -79,7 +78,8 @@ def exact(data: Data, *, rows: int | None = None, **hyper: Any) -> Exact:
 
     def predictive(x: Tensor) -> dist.Distribution:
         at = parts(data, x, rows=rows, **hyper)
-        return dist.Normal(at["mean"], (at["epistemic"] + at["aleatoric"]).sqrt()).to_event(at["mean"].dim() - 1)
+        sd = (at["epistemic"] + at["aleatoric"]).sqrt()
+        return dist.Normal(at["mean"], sd).to_event(sd.dim() - 1)
 
     return Exact(posterior, predictive, float(answer.log_evidence) + 0.0)
 

@@ -16,7 +16,7 @@ def _normal(zeros: Tensor, scale: Any) -> Any:
     return dist.Normal(zeros, scale)
 
 
-# A kind is a function (zeros, scale) -> a distribution over tensors of the shape, dtype and device of `zeros`.
+# A kind is a function (zeros, scale) -> a distribution with the shape, dtype and device of `zeros`.
 KINDS: dict[str, Callable[[Tensor, Any], Any]] = {"normal": _normal}
 
 

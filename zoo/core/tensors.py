@@ -11,7 +11,7 @@ from torch.distributions.constraints import Constraint
 
 
 def parameters(fn: Any) -> Iterator[Tensor]:
-    """Every tensor inside a distribution: its parameters, its base's, its transforms' and its support's bounds."""
+    """Every tensor inside a distribution: its own, its base's, its transforms' and its support's bounds."""
     for value in vars(fn).values():
         for item in value if isinstance(value, (list, tuple)) else (value,):
             if isinstance(item, Tensor):

@@ -44,6 +44,6 @@ def binary(data: Data) -> Data:
 def _values(y: Tensor) -> list[float]:
     if y.dim() != 1:
         raise ValueError(
-            f"labels must be (n,), one class a row, got {tuple(y.shape)}. Turn one-hot rows into y.argmax(-1)."
+            f"labels must be (n,), one class a row, got {tuple(y.shape)}. One-hot rows: take y.argmax(-1)."
         )
     return [float(v) for v in torch.unique(y.to(torch.float64))]

@@ -12,7 +12,7 @@ def _generator(seed: int) -> torch.Generator:
 
 
 def flips(seed: int = 0, n: int = 2, heads: int | None = None) -> Data:
-    """A coin flipped n times: `heads` ones (None: all of them) in an order drawn by `seed`. x (n, 0), y (n,)."""
+    """A coin flipped n times: `heads` ones (None: all n) in an order drawn by `seed`. x (n, 0), y (n,)."""
     heads = n if heads is None else heads
     if not 0 <= heads <= n:
         raise ValueError(f"heads must be between 0 and n = {n}, got {heads}.")

@@ -1,6 +1,6 @@
 """The exact posterior, where a model knows it: independent draws and the log evidence.
 
-    theta ~ p(theta | y),    log p(y, theta) - log p(theta | y) = log p(y)  at every draw
+theta ~ p(theta | y),    log p(y, theta) - log p(theta | y) = log p(y)  at every draw
 """
 
 from __future__ import annotations
@@ -75,7 +75,9 @@ def _answer(problem: Problem, rows: int | None) -> Exact:
     if not 0 <= rows <= n:
         raise ValueError(f"rows must be between 0 and the {n} rows of the data, got {rows}.")
     if "rows" not in inspect.signature(exact).parameters:
-        raise ValueError(f"the exact of model '{problem.name}' takes no rows. Give it zoo.Data of those rows.")
+        raise ValueError(
+            f"the exact of model '{problem.name}' takes no rows. Give it zoo.Data of those rows."
+        )
     return exact(problem.data, rows=rows, **problem.hyper)
 
 
@@ -90,10 +92,12 @@ def _first_rows(problem: Problem, rows: int | None) -> Problem:
 
 
 def _factors(answer: Exact) -> list[tuple[tuple[str, ...], Any]]:
-    """[(sites, their distribution)], independent of each other: joint entries first, then the sites in none."""
+    """[(sites, their distribution)], independent of each other: joint entries first, then the other sites."""
     together = [(key, fn) for key, fn in answer.posterior.items() if isinstance(key, tuple)]
     inside = {name for key, _ in together for name in key}
-    return together + [((n,), fn) for n, fn in answer.posterior.items() if isinstance(n, str) and n not in inside]
+    return together + [
+        ((n,), fn) for n, fn in answer.posterior.items() if isinstance(n, str) and n not in inside
+    ]
 
 
 def _draw(answer: Exact, target: Density, count: int, seed: int) -> Draws:
@@ -101,13 +105,17 @@ def _draw(answer: Exact, target: Density, count: int, seed: int) -> Draws:
     blocks, factors = {b.name: b for b in target.blocks}, _factors(answer)
     if {name for key, _ in factors for name in key} != set(blocks):
         known = ", ".join(map(str, answer.posterior))
-        raise ValueError(f"exact must give the posterior of every latent site ({', '.join(blocks)}), got {known}.")
+        raise ValueError(
+            f"exact must give the posterior of every latent site ({', '.join(blocks)}), got {known}."
+        )
     values: Draws = {}
     with seeded(seed, target.device):
         for key, fn in factors:
             flat = fn.sample((count,)).to(target.dtype).reshape(count, -1)
             pieces = flat.split([math.prod(blocks[n].shape) for n in key], 1)
-            values |= {n: piece.reshape((count, *blocks[n].shape)) for n, piece in zip(key, pieces, strict=True)}
+            values |= {
+                n: piece.reshape((count, *blocks[n].shape)) for n, piece in zip(key, pieces, strict=True)
+            }
     return {name: values[name] for name in blocks}
 
 
@@ -117,7 +125,9 @@ def _log_q(answer: Exact, values: Draws) -> Tensor:
     for key, fn in _factors(answer):
         count = len(values[key[0]])
         flat = torch.cat([values[name].reshape(count, -1) for name in key], 1).to(torch.float64)
-        total = total.to(flat) + fn.log_prob(flat.reshape((count, *fn.event_shape))).reshape(count, -1).sum(-1)
+        total = total.to(flat) + fn.log_prob(flat.reshape((count, *fn.event_shape))).reshape(count, -1).sum(
+            -1
+        )
     return total
 
 
