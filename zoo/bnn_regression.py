@@ -6,8 +6,8 @@
     h_0   = x,  h_l = activation(h_(l-1) w_l + b_l),  f = h_(L-1) w_L + b_L      (n,) or (n, k)
     y_i   ~ N(f_i, noise^2)              (n,) or (n, k)
 
-hidden=50 is one hidden layer, hidden=(50, 50) two; outputs=k gives matrix targets. prior_scale is one s or one
-for each weight layer; alpha = 1 / s^2, the slides' precision, may be given instead.
+hidden=50 is one hidden layer, hidden=(50, 50) two; outputs=k gives matrix targets. prior_scale is one s, or
+one for each weight layer; alpha = 1 / s^2, the slides' precision, may be given instead.
 
 "The lecture BNN" is scaling="none": every weight ~ N(0, 1), as on the poster. The default divides by the
 fan-in, so that Var f does not grow with the width; as the width grows, f tends to a Gaussian process.

@@ -1,6 +1,8 @@
 """The exact posterior, where a model knows it: independent draws and the log evidence.
 
-theta ~ p(theta | y),    log p(y, theta) - log p(theta | y) = log p(y)  at every draw
+    theta ~ p(theta | y),    log p(y, theta) - log p(theta | y) = log p(y)  at every draw
+
+Source: Thome, "Bayesian linear regression: the posterior is Gaussian"; Bishop 2006, sections 2.1 and 3.3.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """Independent draws of every latent from the prior; y is not looked at.
 
-theta ~ p(theta),    lp = log p(theta) + log |d theta / d u|
+    theta ~ p(theta),    lp = log p(theta) + log |d theta / d u|
+
+Source: Gal, "Modern deep learning through Bayesian eyes: functions from the prior"; Neal 1996, chapter 2.
 """
 
 from __future__ import annotations
