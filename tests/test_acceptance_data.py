@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.data, pytest.mark.slow]
 F64 = torch.float64
 
 
-# -- concrete: every Gaussian family has a known optimum ------------------------------------------------------
+# -- concrete: every Gaussian family has a known optimum ----------------------------------------------------
 
 
 @pytest.fixture(scope="module")

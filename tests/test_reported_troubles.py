@@ -1,4 +1,4 @@
-"""Inputs that broke other systems of this field, and what is right: shapes, rows, plates, fresh predictions."""
+"""Inputs that broke other systems of this field, and what is right: shapes, rows, plates, predictions."""
 
 from __future__ import annotations
 
@@ -78,18 +78,12 @@ def test_a_batch_of_scalars_without_to_event() -> None:
         a = pyro.sample("A", dist.Normal(x.new_zeros(5), 1.0))
         pyro.sample("y", dist.Normal(a.sum() + x.new_zeros(6), 1.0), obs=y)
 
-    problem = zoo.Problem("bare", model, no_inputs([0.0, 1.0, 2.0, 3.0, 4.0, 5.0]))
-    try:
-        fit = zoo.run(problem, "nuts", **SHORT)
-        log_likelihood = fit.log_likelihood()
-    except ValueError as error:
-        assert "A" in str(error)
-        assert "\n" not in str(error)
-        return
+    fit = zoo.run(zoo.Problem("bare", model, no_inputs([0.0, 1.0, 2.0, 3.0, 4.0, 5.0])), "nuts", **SHORT)
     assert fit.draws["A"].shape == (2, 10, 5)
-    assert log_likelihood.shape == (2, 10, 6)
+    assert fit.log_likelihood().shape == (2, 10, 6)
 
 
+@pytest.mark.filterwarnings("ignore:Estimated shape parameter")
 def test_a_bare_plate_has_one_log_likelihood_a_row_and_loo_runs() -> None:
     import arviz as az
 
@@ -115,13 +109,9 @@ def test_an_output_column_against_flat_targets_never_becomes_a_square() -> None:
             pyro.sample("y", dist.Normal(x @ w, 1.0), obs=y)  # (20, 1) against (20,)
 
     problem = zoo.Problem("square", model, zoo.Data(_normal(20, 1), _normal(20, seed=3)))
-    try:
-        shape = zoo.run(problem, "nuts", **SHORT).log_likelihood().shape
-    except ValueError as error:
-        assert "y" in str(error)
-        assert "\n" not in str(error)
-        return
-    assert shape == (2, 10, 20)
+    with pytest.raises(ValueError, match=r"'y'.*20") as error:
+        zoo.run(problem, "nuts", **SHORT)
+    assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize(
@@ -165,7 +155,7 @@ def test_laplace_of_one_logit() -> None:
 
 
 def test_laplace_draws_have_the_covariance_that_is_stated() -> None:
-    """Two strongly correlated weights, 1e5 draws; a triangle taken the wrong way round is the classic slip."""
+    """Two strongly correlated weights, 1e5 draws; a triangle the wrong way round is the classic slip."""
     x = _normal(40, 1)
     x = torch.cat([x, 3 * x + 0.3 * _normal(40, 1, seed=1)], 1)
     problem = zoo.load("linear_regression", data=zoo.Data(x, _normal(40, seed=2)), bias=False)
