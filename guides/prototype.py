@@ -1,0 +1,74 @@
+"""What a guide must know of a model before it can imitate it: its latent sites, by one trace."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import pyro
+import torch
+from pyro import poutine
+from pyro.infer.autoguide.initialization import InitMessenger
+from pyro.poutine.util import site_is_subsample
+from torch import Tensor
+
+from guides.supports import unconstrain
+
+
+class Latent(NamedTuple):
+    """A latent site: its support, first value, first unconstrained coordinates and plates.
+
+    `event_dim` counts the event axes of the coordinates (a simplex of k has k - 1 of them, in one axis),
+    `value_dim` those of the value.
+    """
+
+    name: str
+    support: Any
+    value: Tensor
+    start: Tensor
+    event_dim: int
+    value_dim: int
+    frames: tuple[Any, ...]
+
+
+def _latent(site: Any) -> Latent:
+    name, fn, value = site["name"], site["fn"], site["value"].detach()
+    start = unconstrain(fn.support, name).inv(value).detach()
+    event_dim = fn.event_dim + start.dim() - value.dim()
+    frames = tuple(frame for frame in site["cond_indep_stack"] if frame.vectorized)
+    return Latent(name, fn.support, value, start, event_dim, fn.event_dim, frames)
+
+
+def latents(model: Callable[..., Any], init: Callable[..., Any], args: Any, kwargs: Any) -> dict[str, Latent]:
+    """The latent sites of a model in the order it samples them, at the values `init` gives them.
+
+    Args:
+        model: A Pyro model.
+        init: One of Pyro's `init_to_...` functions (`pyro.infer.autoguide.initialization`).
+        args: The model's positional arguments.
+        kwargs: The model's keyword arguments.
+    """
+    with torch.no_grad(), poutine.block(), InitMessenger(init):
+        trace = poutine.trace(model).get_trace(*args, **kwargs)
+    sites = trace.iter_stochastic_nodes()
+    return {name: _latent(site) for name, site in sites if not site_is_subsample(site)}
+
+
+def bounds(support: Any) -> list[Tensor]:
+    """The numbers that a support depends on: the ends of an interval, those of its parts."""
+    found = [torch.as_tensor(v) for v in vars(support).values() if isinstance(v, (Tensor, float))]
+    for part in (getattr(support, "base_constraint", None), *getattr(support, "cseq", ())):
+        found += bounds(part) if part is not None else []
+    return found
+
+
+@contextlib.contextmanager
+def plates(latent: Latent, opened: dict[str, Any]) -> Iterator[None]:
+    """Stands inside the plates of a site; `opened` keeps one plate object a name for the whole guide."""
+    with contextlib.ExitStack() as stack:
+        for frame in latent.frames:
+            if frame.name not in opened:
+                opened[frame.name] = pyro.plate(frame.name, frame.size, dim=frame.dim)
+            stack.enter_context(opened[frame.name])
+        yield

@@ -1,0 +1,181 @@
+"""Stochastic gradient ascent on the ELBO: all restarts at once, noise and batches from outside."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from zoo.core.problem import Data
+
+from .adam import Pace, adam, schedule
+from .batches import batch_rows
+from .elbo import Terms
+from .engine import MOST_COORDINATES, _has_compiler
+from .graph import compile_graph, trace
+from .looped import Looped
+from .variational import ALL, Batch, Variational, quiet
+
+Fit = Variational | Looped
+Tensors = tuple[Tensor, ...]
+ENGINES = ("auto", "compiled", "eager", "loop")
+LEAST_STEPS = 4000  # below it, tracing alone has finished before a compiler has begun to pay
+BLOCK, BLOCK_NUMBERS = 64, 2**22
+
+
+class Climb(NamedTuple):
+    """Where an ascent ended.
+
+    `params` (restart, size), `history` {term: (restart, step)}, `bad` (step, restart) of the first value that
+    was not finite, `reason` it stopped early or "".
+    """
+
+    params: Tensor
+    history: dict[str, Tensor]
+    bad: tuple[int, int] | None
+    reason: str
+    engine: str
+    compiling: float
+
+
+def choose_engine(engine: str, fit: Fit, steps: int) -> str:
+    """The engine to use; "auto" never depends on a timing.
+
+    "auto" is "loop" where the guide needs it; else "compiled" from 4,000 steps on, for at most 50,000 parameters,
+    on a machine with a compiler; else "eager": traced once, not compiled.
+    """
+    if engine not in ENGINES:
+        raise ValueError(f"engine must be one of {', '.join(ENGINES)}, got {engine!r}.")
+    if fit.engine == "loop":
+        if engine in ("compiled", "eager"):
+            raise ValueError(f"this guide runs by engine='loop' only, got {engine!r}. Use 'auto'.")
+        return "loop"
+    if engine != "auto":
+        return engine
+    pays = steps >= LEAST_STEPS and fit.layout.size <= MOST_COORDINATES
+    return "compiled" if pays and _has_compiler(fit.start.device) else "eager"
+
+
+def make_step(fit: Fit, rows: int | None, batch_scale: float) -> Callable[..., Tensors]:
+    """step(params, m, v, noise, lr, 1 - b1^t, 1 - b2^t[, x, y]) -> (params', m', v', finite, elbo, ell, kl).
+
+    A restart whose ELBO or gradient is not finite stays where it is; `finite` (restart,) says so.
+
+    Args:
+        fit: The problem and its guide.
+        rows: Rows of a batch, one batch for each restart; None: x and y are all data, shared by the restarts.
+        batch_scale: n / rows.
+    """
+
+    def step(params: Tensor, m: Tensor, v: Tensor, noise: Tensor, *rest: Tensor) -> Tensors:
+        batch = Batch(rest[3], rest[4], shared=rows is None) if len(rest) > 3 else ALL
+        grad, terms = fit.gradient(params, noise, batch, batch_scale)
+        finite = torch.isfinite(terms.elbo) & torch.isfinite(grad).all(-1)
+        moved = adam(params, m, v, grad, Pace(*rest[:3]))
+        keep = finite.unsqueeze(-1)
+        kept = [torch.where(keep, new, old) for new, old in zip(moved, (params, m, v), strict=True)]
+        return (*kept, finite, *terms)
+
+    return step
+
+
+def _ready(
+    step: Callable[..., Tensors], engine: str, example: Tensors
+) -> tuple[Callable[..., Tensors], str, float]:
+    """The step on the engine; an untraceable guide (Python control flow on its draws) runs as it is."""
+    start = time.perf_counter()
+    if engine == "compiled":
+        compiled = compile_graph(step, example)
+        return compiled.call, compiled.engine, compiled.seconds
+    if engine == "loop":
+        return step, engine, 0.0
+    try:
+        return trace(step, example), "eager", time.perf_counter() - start
+    except Exception:  # whatever the user's guide does to a proxy tensor
+        return step, "eager", time.perf_counter() - start
+
+
+def climb(
+    fit: Fit,
+    *,
+    steps: int,
+    lr: float,
+    particles: int,
+    batch_size: int | None,
+    seed: int,
+    engine: str,
+    stop: Callable[[], str],
+    show: Callable[..., None],
+) -> Climb:
+    """Runs Adam for `steps` steps, or until `stop` or a value that is not finite."""
+    pace, source = schedule(steps, lr, fit.start), _Source(fit, particles, batch_size, seed)
+    # Three tensors of their own: a tensor passed twice would be one input to the tracer.
+    state: Any = (fit.start.clone(), torch.zeros_like(fit.start), torch.zeros_like(fit.start))
+    step = make_step(fit, batch_size, source.scale)
+    first = (*state, source.block(0)[0][:, 0], *(p[0] for p in pace), *source.rows(0, 1)(0))
+    step, engine, compiling = _ready(step, choose_engine(engine, fit, steps), first)
+    seen: list[Tensors] = []
+    reason, bad = "", None
+    while len(seen) < steps and not reason and bad is None:
+        begin = len(seen)
+        noise, count = source.block(begin // source.length)
+        batches = source.rows(begin, min(count, steps - begin))
+        with quiet(), torch.set_grad_enabled(False):
+            for i in range(min(count, steps - begin)):
+                t = begin + i
+                moved = step(*state, noise[:, i], *(p[t] for p in pace), *batches(i))
+                state, kept = moved[:3], moved[3:]
+                seen.append(tuple(kept))
+                if reason := stop():
+                    break
+        bad = _first_bad(seen, begin)
+        show(len(seen), f"elbo {float(seen[-1][1].max()):.5g}")
+    seen = seen[: bad[0] + 1] if bad else seen
+    columns = [torch.stack(column, 1).cpu() for column in zip(*(row[1:] for row in seen), strict=True)]
+    history = dict(zip(Terms._fields, columns, strict=True))
+    return Climb(state[0], history, bad, reason if len(seen) < steps else "", engine, compiling)
+
+
+def _first_bad(seen: list[Tensors], begin: int) -> tuple[int, int] | None:
+    finite = torch.stack([row[0] for row in seen[begin:]])
+    if bool(finite.all()):
+        return None
+    step, restart = (~finite).nonzero()[0].tolist()
+    return begin + step, restart
+
+
+class _Source:
+    """Noise and batches of every step, functions of (seed, restart, step) only."""
+
+    def __init__(self, fit: Fit, particles: int, batch_size: int | None, seed: int) -> None:
+        self.fit, self.particles, self.size, self.seed = fit, particles, batch_size, seed
+        self.restarts = len(fit.start)
+        self.length = max(1, min(BLOCK, BLOCK_NUMBERS // max(1, particles * fit.noise_size)))
+        data = fit.problem.data
+        self.data = (data.x, data.y) if isinstance(data, Data) else None
+        self.scale = 1.0 if batch_size is None else len(fit.problem.tensor) / batch_size
+
+    def block(self, index: int) -> tuple[Tensor, int]:
+        """Noise (restart, step, particle, noise_size) of one block, and its number of steps."""
+        shape = (self.length, self.particles)
+        rows = [self.fit.noise(self.seed, r, index, shape) for r in range(self.restarts)]
+        return torch.stack(rows), self.length
+
+    def rows(self, first: int, count: int) -> Callable[[int], tuple[Any, ...]]:
+        """i -> the data of step first + i: (x, y), or nothing for a problem on a dict."""
+        if self.data is None:
+            return lambda i: ()
+        x, y = self.data
+        assert y is not None
+        if self.size is None:
+            return lambda i: (x, y)
+        places = torch.stack(
+            [
+                batch_rows(len(x), self.size, seed=self.seed, restart=r, first=first, count=count)
+                for r in range(self.restarts)
+            ]
+        ).to(x.device)
+        return lambda i: (x[places[:, i]], y[places[:, i]])

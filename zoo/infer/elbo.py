@@ -1,0 +1,185 @@
+"""The evidence lower bound as a pure function of guide parameters and base noise.
+
+    ELBO = E_q[log p(y | theta)] - KL(q, prior),    theta = g(parameters, noise),    noise ~ N(0, I)
+
+Nothing here is random: the guide's parameters and the standard normals behind its draws are arguments, so the
+function can be differentiated, mapped over particles and restarts, and traced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import pyro
+import torch
+from pyro.poutine.messenger import Messenger
+from pyro.poutine.util import site_is_subsample
+from torch import Tensor
+from torch.distributions import (
+    Independent,
+    LowRankMultivariateNormal,
+    MultivariateNormal,
+    Normal,
+    TransformedDistribution,
+    kl_divergence,
+    transform_to,
+)
+
+from zoo.core.handlers import Record, Values, in_plate, is_deterministic, scaled_log_prob
+
+
+class Terms(NamedTuple):
+    """One estimate of the ELBO and its two parts, float64 scalars: elbo = expected_log_likelihood - kl."""
+
+    elbo: Tensor
+    expected_log_likelihood: Tensor
+    kl: Tensor
+
+
+class Unanswerable(ValueError):
+    """A distribution that is no function of standard normals."""
+
+
+# -- draws from standard normals ---------------------------------------------------------------------------
+
+
+def reparameterise(fn: Any, take: Callable[[torch.Size], Tensor]) -> Tensor:
+    """A draw of `fn` as a function of standard normals.
+
+    Normal: loc + scale e. MultivariateNormal: loc + L e. LowRankMultivariateNormal: loc + W e1 + sqrt(D) e2.
+    Delta: its value. Independent, masked and transformed distributions: those of their base.
+
+    Args:
+        fn: The distribution.
+        take: shape -> standard normals of that shape; called once for each block of noise.
+
+    Raises:
+        Unanswerable: For any other family.
+    """
+    if isinstance(fn, pyro.distributions.Delta):
+        return fn.v.expand(fn.shape())
+    if isinstance(fn, Normal):
+        return fn.loc + fn.scale * take(fn.batch_shape)
+    if isinstance(fn, MultivariateNormal):
+        return fn.loc + (fn.scale_tril @ take(fn.loc.shape).unsqueeze(-1)).squeeze(-1)
+    if isinstance(fn, LowRankMultivariateNormal):
+        factor = fn.cov_factor
+        low = (factor @ take(fn.loc.shape[:-1] + factor.shape[-1:]).unsqueeze(-1)).squeeze(-1)
+        return fn.loc + low + fn.cov_diag.sqrt() * take(fn.loc.shape)
+    if isinstance(fn, (Independent, pyro.distributions.MaskedDistribution)):
+        return reparameterise(fn.base_dist, take)
+    if isinstance(fn, TransformedDistribution):
+        value = reparameterise(fn.base_dist, take)
+        for transform in fn.transforms:
+            value = transform(value)
+        return value
+    raise Unanswerable(f"{type(fn).__name__} is no function of standard normals.")
+
+
+class BaseNoise(Messenger):
+    """Answers sample sites from one flat vector of standard normals, in the order they come.
+
+    Args:
+        noise: (size,), or None to draw fresh ones and count how many are used.
+    """
+
+    def __init__(self, noise: Tensor | None, like: Tensor | None = None) -> None:
+        super().__init__()
+        self.noise, self.like, self.used = noise, like, 0
+
+    def _take(self, shape: torch.Size) -> Tensor:
+        start, self.used = self.used, self.used + shape.numel()
+        if self.noise is None:
+            return torch.randn(shape, dtype=self.like.dtype, device=self.like.device)  # type: ignore[union-attr]
+        return self.noise[start : self.used].reshape(shape)
+
+    def _pyro_sample(self, msg: Any) -> None:
+        if msg["is_observed"] or msg["done"] or site_is_subsample(msg):
+            return
+        msg["value"], msg["done"] = reparameterise(msg["fn"], self._take), True
+
+
+class Parameters(Messenger):
+    """Answers `pyro.param` with constrain(unconstrained value): the store is not read.
+
+    Args:
+        unconstrained: {name: tensor}.
+        constraints: {name: constraint} of those parameters.
+    """
+
+    def __init__(self, unconstrained: Mapping[str, Tensor], constraints: Mapping[str, Any]) -> None:
+        super().__init__()
+        self.unconstrained, self.constraints = unconstrained, constraints
+
+    def _pyro_param(self, msg: Any) -> None:
+        name = msg["name"]
+        if name in self.unconstrained:
+            msg["value"] = transform_to(self.constraints[name])(self.unconstrained[name])
+            msg["done"] = True
+
+
+# -- the bound ---------------------------------------------------------------------------------------------
+
+
+def is_choice(msg: Any) -> bool:
+    """Whether a guide's message is a draw (not an observation, not a deterministic value)."""
+    return not msg["is_observed"] and not is_deterministic(msg)
+
+
+def _base_normal(fn: Any) -> Normal | None:
+    while isinstance(fn, Independent):
+        fn = fn.base_dist
+    return fn if isinstance(fn, Normal) else None
+
+
+def _plain(msg: Any) -> bool:
+    return msg["mask"] is None and not isinstance(msg["scale"], Tensor) and msg["scale"] == 1.0
+
+
+def site_kl(q: Any, p: Any, analytic: bool) -> Tensor:
+    """KL of one site: closed form between Normals where allowed, else log q - log p at the draw."""
+    if analytic and _plain(q) and _plain(p):
+        ours, prior = _base_normal(q["fn"]), _base_normal(p["fn"])
+        if ours is not None and prior is not None:
+            return kl_divergence(ours, prior).sum(dtype=torch.float64)
+    return scaled_log_prob(q) - scaled_log_prob(p)
+
+
+def combine(
+    guide: Mapping[str, Any], model: Mapping[str, Any], plate: str, scale: Any, analytic: bool
+) -> Terms:
+    """The ELBO's terms from the messages of a guide run and of the model replayed on it.
+
+    Args:
+        guide: {site: message} of the guide.
+        model: {site: message} of the model with the guide's values.
+        plate: The data plate: its sites, likelihood and local KL, count `scale` times.
+        scale: n / rows of this batch; the prior of everything outside the plate counts once.
+        analytic: Use the closed form of KL where there is one.
+    """
+    likelihood, kl = torch.zeros((), dtype=torch.float64), torch.zeros((), dtype=torch.float64)
+    for name, msg in model.items():
+        factor = scale if in_plate(msg, plate) else 1.0
+        if is_deterministic(msg):
+            continue
+        if msg["is_observed"]:
+            likelihood = likelihood + factor * scaled_log_prob(msg)
+        else:
+            kl = kl + factor * site_kl(guide[name], msg, analytic)
+    for name, msg in guide.items():
+        if name not in model and is_choice(msg):  # auxiliary: the normals behind a transformed or joint draw
+            kl = kl + (scale if in_plate(msg, plate) else 1.0) * scaled_log_prob(msg)
+    return Terms(likelihood - kl, likelihood, kl)
+
+
+def run(
+    model: Callable[..., Any], guide: Callable[..., Any], args: Any, kwargs: Any
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Messages of the guide, and of the model on the guide's values. Handlers outside answer the guide."""
+    with Record() as q:
+        guide(*args, **kwargs)
+    values = {name: msg["value"] for name, msg in q.sites.items() if is_choice(msg)}
+    with Record() as p, Values(values):
+        model(*args, **kwargs)
+    return q.sites, p.sites

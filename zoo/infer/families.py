@@ -1,0 +1,96 @@
+"""Which approximating family `guide=` means: a name, a factory, a Pyro autoguide class or instance."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pyro.infer.autoguide import AutoGuide
+
+import guides
+from guides.point import with_points
+from zoo.infer.dispatch import nearest
+
+Factory = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+def families() -> dict[str, Callable[..., Any]]:
+    """{name: factory}: every file in guides/ with a function of its own name is a family."""
+    found = {}
+    for module in pkgutil.iter_modules(guides.__path__):
+        function = getattr(importlib.import_module(f"guides.{module.name}"), module.name, None)
+        if function is not None:
+            found[module.name] = function
+    return found
+
+
+def choose(guide: Any, options: dict[str, Any], point: Sequence[str]) -> Factory:
+    """model -> guide for whatever the user named.
+
+    Args:
+        guide: A name in guides/, a function model -> guide, a Pyro autoguide class, or an autoguide that was
+            made for this model (it is copied, its parameters are not touched).
+        options: Keyword arguments of the family.
+        point: Sites that get point estimates instead.
+
+    Raises:
+        ValueError: For an unknown name or option, with the nearest right one.
+        TypeError: For anything else.
+    """
+    if isinstance(guide, AutoGuide):
+        if options or point:
+            raise ValueError(
+                "guide_options and point= need a guide class or name, got an instance. Give the class."
+            )
+        return lambda model: copy.deepcopy(guide)
+    if isinstance(guide, str):
+        known = families()
+        if guide not in known:
+            raise ValueError(nearest(guide, known, "guide"))
+        guide = known[guide]
+    if not callable(guide):
+        raise TypeError(
+            f"guide must be a name, a function model -> guide or a Pyro autoguide, got "
+            f"{type(guide).__name__}. Names: {', '.join(sorted(families()))}."
+        )
+    family = functools.partial(guide, **_checked(guide, options))
+    if not point:
+        return family
+    if "point" in inspect.signature(guide).parameters:
+        return functools.partial(family, point=tuple(point))
+    return lambda model: with_points(family, model, point)
+
+
+def _checked(guide: Any, options: dict[str, Any]) -> dict[str, Any]:
+    parameters = list(inspect.signature(guide).parameters.values())[1:]
+    if not any(p.kind is p.VAR_KEYWORD for p in parameters):
+        for option in options:
+            if option not in {p.name for p in parameters}:
+                raise ValueError(f"guide_options: {nearest(option, [p.name for p in parameters], 'option')}")
+    return options
+
+
+def make(factory: Factory, model: Callable[..., Any]) -> Callable[..., Any]:
+    """The guide of a model.
+
+    Raises:
+        TypeError: If the factory returns no function; a plain guide g is given as `lambda model: g`.
+    """
+    try:
+        result = factory(model)
+    except TypeError as error:
+        raise TypeError(
+            f"guide must be a factory model -> guide ({error}). "
+            "A plain guide function g is given as guide=lambda model: g."
+        ) from None
+    if not callable(result):
+        raise TypeError(
+            f"guide must be a factory model -> guide, its result is {type(result).__name__}. "
+            "A plain guide function g is given as guide=lambda model: g."
+        )
+    return result

@@ -1,0 +1,202 @@
+"""Stochastic variational inference: the member of a family q closest to the posterior, by gradient ascent.
+
+    ELBO(q) = E_q[log p(y | theta)] - KL(q, prior) = log p(y) - KL(q, posterior)
+    estimated by (n / M) sum_{i in batch} log p(y_i | theta) - KL,  theta = g(parameters, noise)
+
+The prior counts once, whatever M: the estimate is unbiased for every batch size.
+
+Slide prints sum_{i in batch} log p - KL and the update theta + eta Delta with Delta = grad(-ELBO) (Thome);
+this computes (n / M) sum_{i in batch} log p - KL and goes uphill.
+
+Source: Thome, "Stochastic variational inference, Algorithm 1"; Kingma & Welling 2014.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from zoo.core.posterior import Posterior
+from zoo.core.problem import Data, Problem
+from zoo.infer.ascent import Climb, Fit, climb
+from zoo.infer.convergence import at_rest
+from zoo.infer.elbo import Unanswerable
+from zoo.infer.families import choose, make
+from zoo.infer.interrupt import stoppable
+from zoo.infer.looped import Looped
+from zoo.infer.noise import block_seed
+from zoo.infer.progress import progress as progress_bar
+from zoo.infer.variational import HiddenParameters, Variational, prepare
+
+PARTICLES = 20_000
+CHUNK_NUMBERS = 500_000
+
+
+def fit(
+    problem: Problem,
+    *,
+    guide: Any = None,
+    guide_options: dict[str, Any] | None = None,
+    steps: int = 5000,
+    lr: float = 0.01,
+    particles: int = 1,
+    batch_size: int | None = None,
+    restarts: int = 1,
+    point: Sequence[str] = (),
+    draws: int = 1000,
+    seed: int = 0,
+    engine: str = "auto",
+    progress: bool | None = None,
+    max_seconds: float | None = None,
+) -> Posterior:
+    """Fits a guide and draws from it.
+
+    Args:
+        problem: The problem, on its device and in its dtype.
+        guide: A name in guides/, a factory model -> guide, a Pyro autoguide class or instance; None: the
+            model's own guide, or "normal".
+        guide_options: Keyword arguments of the guide's family.
+        steps: Steps of Adam.
+        lr: Its learning rate: constant for the first half of the steps, then a cosine down to lr / 100.
+        particles: Draws of the guide for each gradient.
+        batch_size: Rows for each gradient; None: all of them.
+        restarts: Independent fits, each from its own start; they are the chain axis of the draws.
+        point: Sites that get a point estimate instead of a distribution.
+        draws: Draws from each fitted guide.
+        seed: Restart r's start, noise and batches depend on (seed, r) only.
+        engine: "auto", "compiled", "eager" or "loop", see `zoo.infer.ascent`.
+        progress: None: only in a terminal.
+        max_seconds: End in order after this long and keep what there is.
+
+    Returns:
+        `Posterior` of kind "iid"; history elbo, expected_log_likelihood, kl (restart, step); stats lp, logq;
+        settings elbo (of the best restart), elbo_se, elbo_restarts, best, elbo_is_bound, point, engine.
+
+    Raises:
+        ValueError: For options out of range, unknown guides, and guides that do not fit the model.
+    """
+    _check(problem, lr, particles, batch_size)
+    point = (point,) if isinstance(point, str) else tuple(point)
+    begun = time.perf_counter()
+    family = guide if guide is not None else (problem.guide or "normal")
+    variational = _set_up(problem, family, guide_options or {}, point, restarts, seed)
+    if batch_size is not None:
+        variational.check_batch(batch_size)
+    with stoppable(max_seconds) as stop, progress_bar("svi", steps, progress) as show:
+        climbed = climb(
+            variational, steps=steps, lr=lr, particles=particles,
+            batch_size=None if batch_size == len(problem.tensor) else batch_size,
+            seed=seed, engine=engine, stop=stop, show=show,
+        )  # fmt: skip
+    warmed = time.perf_counter()
+    values, stats = _draws(variational, climbed.params, draws, seed)
+    settings = _settings(variational, climbed, seed, family)
+    seconds = {
+        "compile": climbed.compiling,
+        "warmup": warmed - begun - climbed.compiling,
+        "sample": time.perf_counter() - warmed,
+    }
+    return Posterior(
+        problem, "svi", "iid", values, stats=stats, history=climbed.history,
+        seconds=seconds, settings=settings, outcome=_outcome(climbed),
+    )  # fmt: skip
+
+
+def _check(problem: Problem, lr: float, particles: int, batch_size: int | None) -> None:
+    if not lr > 0:
+        raise ValueError(f"lr must be positive, got {lr!r}. Try 0.01.")
+    if particles < 1:
+        raise ValueError(f"particles must be a whole number, at least 1, got {particles!r}.")
+    if batch_size is None:
+        return
+    if not isinstance(problem.data, Data):
+        raise ValueError(
+            "batch_size needs a problem on zoo.Data; this one is on a dict. Leave batch_size out."
+        )
+    n = len(problem.data.x)
+    if not 1 <= batch_size <= n:
+        raise ValueError(f"batch_size must be between 1 and the {n} rows of the data, got {batch_size!r}.")
+
+
+def _set_up(
+    problem: Problem, guide: Any, options: dict[str, Any], point: Sequence[str], restarts: int, seed: int
+) -> Fit:
+    """The guide's parameters at each restart's start, on the engine that the guide allows."""
+    factory = choose(guide, options, point)
+    prepared = [
+        prepare(make(factory, problem.model), problem, block_seed(seed, r, 0, "guide"))
+        for r in range(restarts)
+    ]
+    try:
+        return Variational(problem, prepared)
+    except (Unanswerable, HiddenParameters, RuntimeError):
+        return Looped(problem, prepared)
+
+
+# -- after the ascent --------------------------------------------------------------------------------------
+
+
+def _draws(fit: Fit, params: Tensor, draws: int, seed: int) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    """{site: (restart, draw, *shape)} and stats lp, logq (restart, draw)."""
+    chunk = _chunk(fit)
+    rows = []
+    for r, flat in enumerate(params):
+        parts = [fit.draw(flat, part) for part in fit.noise(seed, r, 0, (draws,), "draws").split(chunk)]
+        values = {name: torch.cat([part[0][name] for part in parts]) for name in parts[0][0]}
+        rows.append((values, torch.cat([part[1] for part in parts]), torch.cat([part[2] for part in parts])))
+    stats = {"lp": torch.stack([row[1] for row in rows]), "logq": torch.stack([row[2] for row in rows])}
+    return {name: torch.stack([row[0][name] for row in rows]) for name in rows[0][0]}, stats
+
+
+def _chunk(fit: Fit) -> int:
+    """Draws at once: bounded memory whatever the size of data and guide."""
+    return max(1, CHUNK_NUMBERS // (len(fit.problem.tensor) + fit.layout.size + 1))
+
+
+def _settings(fit: Fit, climbed: Climb, seed: int, guide: Any) -> dict[str, Any]:
+    elbo, error = zip(*(_estimate(fit, flat, r, seed) for r, flat in enumerate(climbed.params)), strict=True)
+    best = max(range(len(elbo)), key=lambda r: (elbo[r] == elbo[r], elbo[r]))
+    return {
+        "engine": climbed.engine,
+        "guide": guide if isinstance(guide, str) else getattr(guide, "__name__", type(guide).__name__),
+        "point": list(fit.points),
+        "elbo": elbo[best],
+        "elbo_se": error[best],
+        "elbo_restarts": list(elbo),
+        "best": best,
+        # A point has no density: its ELBO is log p(y, m) and bounds nothing.
+        "elbo_is_bound": not fit.points,
+    }
+
+
+def _estimate(fit: Fit, flat: Tensor, restart: int, seed: int) -> tuple[float, float]:
+    """ELBO of one restart on all data and its standard error: 20,000 particles, fewer for large problems."""
+    work = len(fit.problem.tensor) + fit.layout.size
+    particles = min(PARTICLES, max(200, PARTICLES * 5000 // work))
+    if fit.engine == "loop":
+        particles = 500
+    noise = fit.noise(seed, restart, 0, (particles,), "elbo")
+    elbo = torch.cat([fit.estimate(flat, part).elbo for part in noise.split(_chunk(fit))])
+    return float(elbo.mean()), float(elbo.std() / len(elbo) ** 0.5)
+
+
+def _outcome(climbed: Climb) -> str:
+    elbo = climbed.history["elbo"]
+    if climbed.bad is not None:
+        step, restart = climbed.bad
+        where = f" of restart {restart}" if len(elbo) > 1 else ""
+        return (
+            f"the ELBO or its gradient is not finite at step {step}{where}: lower lr, raise particles, or "
+            "start elsewhere (guide_options={'init': ...}); what is kept is the last finite step"
+        )
+    if climbed.reason:
+        return f"{climbed.reason} after {elbo.shape[1]} steps"
+    moving = [r for r, curve in enumerate(elbo) if not at_rest(curve)]
+    if moving:
+        which = f" (restarts {moving})" if len(elbo) > 1 else ""
+        return f"not converged: raise steps or lower lr{which}"
+    return "ok"
