@@ -108,8 +108,30 @@ def _validate(record: Record) -> None:
     for name, msg in record.sites.items():
         if is_deterministic(msg):
             continue
+        if msg["is_observed"]:
+            _fits(msg)
         try:
             scaled_log_prob(msg)
         except ValueError as error:
             what = "observed" if msg["is_observed"] else "latent"
             raise ValueError(f"{what} site '{name}': {' '.join(str(error).split())}") from None
+
+
+def _fits(msg: Any) -> None:
+    """Refuses targets that would broadcast against the distribution: 20 rows must not become 400 terms.
+
+    Inside a plate both shapes are the plate's; outside one a scalar distribution may score a vector.
+    """
+    fn, seen = tuple(msg["fn"].shape()), tuple(msg["value"].shape)
+    if msg["cond_indep_stack"]:
+        right = fn == seen
+    else:
+        try:
+            right = tuple(torch.broadcast_shapes(fn, seen)) == seen
+        except RuntimeError:
+            right = False
+    if not right:
+        raise ValueError(
+            f"observed site '{msg['name']}': the model gives shape {fn}, the data have {seen}. "
+            "Make them equal: f.squeeze(-1) for one output, outputs=k for k target columns."
+        )
