@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
-SAMPLE = '''
+SAMPLE = """
 import pytest
 
 def test_plain(): pass
@@ -19,8 +19,8 @@ def test_slow(): pass
 
 @pytest.mark.data
 def test_data(zoo_data): assert zoo_data.is_dir()
-'''
-CULPRITS = '''
+"""
+CULPRITS = """
 import pyro, torch
 
 def test_dtype(): torch.set_default_dtype(torch.float64)
@@ -30,7 +30,7 @@ def test_validation(): torch.distributions.Distribution.set_default_validate_arg
 def test_params(): pyro.param("left", torch.ones(1))
 
 def test_clean_after_them(): assert torch.get_default_dtype() == torch.float32
-'''
+"""
 
 
 @pytest.fixture

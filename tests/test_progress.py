@@ -50,7 +50,12 @@ def test_shown_in_a_terminal_with_rate_and_text() -> None:
     ours, theirs = pty.openpty()
     environment = os.environ | {"COLUMNS": "120", "TERM": "xterm"}
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM], stderr=theirs, stdout=subprocess.PIPE, env=environment, text=True, check=True
+        [sys.executable, "-c", PROGRAM],
+        stderr=theirs,
+        stdout=subprocess.PIPE,
+        env=environment,
+        text=True,
+        check=True,
     )
     os.close(theirs)
     shown = os.read(ours, 1_000_000).decode()

@@ -27,6 +27,11 @@ class Entry:
     constants: frozenset[str]
 
     @property
+    def names(self) -> set[str]:
+        """The functions and the constants (`prepare = labels.binary` makes a function, too)."""
+        return {*self.functions, *self.constants}
+
+    @property
     def summary(self) -> str:
         """The first line of the docstring, in one line."""
         return " ".join(self.doc.strip().split("\n\n")[0].split())

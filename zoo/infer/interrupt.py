@@ -8,21 +8,23 @@ import logging
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from types import FrameType
 from typing import Any
 
 logger = logging.getLogger("zoo")
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+SIGNALS: tuple[signal.Signals, ...] = (signal.SIGINT, signal.SIGTERM)
 
 
-def _on_signal(caught: list[int], before: dict[int, Any], signum: int, frame: FrameType | None) -> None:
+def _on_signal(
+    caught: list[int], before: Mapping[signal.Signals, Any], signum: int, frame: FrameType | None
+) -> None:
     """Notes the first signal; raises at the second. A run inside a run tells the outer one as well."""
     if caught:
         raise KeyboardInterrupt(f"second {signal.Signals(signum).name}")
     caught.append(signum)
-    outer = before.get(signum)
+    outer = before.get(signal.Signals(signum))
     if isinstance(outer, functools.partial) and outer.func is _on_signal:
         outer(signum, frame)
     else:
@@ -53,7 +55,9 @@ def stoppable(max_seconds: float | None = None) -> Iterator[Callable[[], str]]:
         KeyboardInterrupt: At the second signal.
     """
     if max_seconds is not None and not max_seconds > 0:
-        raise ValueError(f"max_seconds must be positive or None, got {max_seconds!r}. Leave it out for no limit.")
+        raise ValueError(
+            f"max_seconds must be positive or None, got {max_seconds!r}. Leave it out for no limit."
+        )
     start = time.monotonic()
     caught: list[int] = []
 
@@ -64,15 +68,15 @@ def stoppable(max_seconds: float | None = None) -> Iterator[Callable[[], str]]:
             return f"max_seconds={max_seconds:g} reached"
         return ""
 
-    before: dict[int, Any] = {}
+    before: dict[signal.Signals, Any] = {}
     try:
         if threading.current_thread() is threading.main_thread():
-            for signum in SIGNALS:
+            for number in SIGNALS:
                 # None: a handler that was not set from Python and could not be put back.
-                if signal.getsignal(signum) is not None:
-                    before[signum] = signal.getsignal(signum)
-                    signal.signal(signum, functools.partial(_on_signal, caught, before))
+                if signal.getsignal(number) is not None:
+                    before[number] = signal.getsignal(number)
+                    signal.signal(number, functools.partial(_on_signal, caught, before))
         yield stop
     finally:
-        for signum, handler in before.items():
-            signal.signal(signum, handler)
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -27,7 +27,7 @@ def progress(label: str, total: int, show: bool | None = None) -> Iterator[Updat
         show: True, False, or None: only where stderr is a terminal. Shown into a file, it is one last line.
 
     Returns:
-        A context manager that yields update(done, text=""); `done` counts from the start, so calls may be rare.
+        A context manager that yields update(done, text=""); `done` counts from the start: calls may be rare.
     """
     if not (sys.stderr.isatty() if show is None else show):
         yield _silent

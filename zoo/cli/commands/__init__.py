@@ -1,1 +1,1 @@
-"""One file is one command: `HELP`, `arguments(parser)` and `main(args) -> exit code`. The folder is the list."""
+"""One file is one command: `HELP`, `arguments(parser)`, `main(args) -> exit code`. The folder is the list."""

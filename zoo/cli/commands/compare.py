@@ -9,7 +9,7 @@ HELP = "the distance of saved fits to the first one, the gold standard"
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Two files or more."""
-    parser.add_argument("gold", metavar="GOLD.nc", help="the fit to measure against, usually of nuts or exact")
+    parser.add_argument("gold", metavar="GOLD.nc", help="what to measure against, usually nuts or exact")
     parser.add_argument("others", metavar="FIT.nc", nargs="+", help="fits of the same data")
 
 

@@ -33,7 +33,7 @@ def _model(entry: catalogue.Entry) -> list[str]:
         *_table("hyperparameters (--set name=value), with defaults", hyper),
         *_table("options of its own data (--set name=value)", data),
         "",
-        *(f"{name}: {'yes, ' + what if name in entry.functions else 'no'}" for name, what in has.items()),
+        *(f"{name}: {'yes, ' + what if name in entry.names else 'no'}" for name, what in has.items()),
     ]
 
 

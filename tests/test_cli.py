@@ -1,0 +1,252 @@
+"""The command line: quick where nothing is computed, one line where something is wrong, exit codes."""
+
+from __future__ import annotations
+
+import ast
+import logging
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import zoo
+from zoo.__main__ import main
+from zoo.cli import catalogue
+from zoo.cli.values import options, parse
+
+ROOT = Path(__file__).parents[1]
+COIN = ["run", "coin_flip", "-m", "exact"]
+PYTHON_M_ZOO = [sys.executable, "-m", "zoo"]
+
+
+def run(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*PYTHON_M_ZOO, *words], capture_output=True, text=True, cwd=ROOT)
+
+
+# -- list, show, --help ----------------------------------------------------------------------------------
+
+
+def test_list_names_every_model_and_method(capsys: pytest.CaptureFixture[str]) -> None:
+    from zoo.infer.dispatch import methods
+
+    assert main(["list"]) == 0
+    first_words = [line.split()[0] for line in capsys.readouterr().out.splitlines() if line.startswith("  ")]
+    assert first_words == [*zoo.names(), *sorted(methods(), key=first_words.index), *catalogue.guides()]
+
+
+def test_the_catalogue_is_what_the_zoo_runs() -> None:
+    from zoo.infer.dispatch import methods
+
+    assert sorted(catalogue.models()) == zoo.names()
+    assert set(catalogue.methods()) == set(methods())
+
+
+@pytest.mark.parametrize("name", zoo.names())
+def test_show_states_what_the_model_takes(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    import importlib
+    import inspect
+
+    assert main(["show", name]) == 0
+    printed = capsys.readouterr().out
+    module = importlib.import_module(f"zoo.{name}")
+    assert inspect.getdoc(module) in printed
+    for parameter in inspect.signature(module.model).parameters.values():
+        if parameter.kind is parameter.KEYWORD_ONLY:
+            options_lines = printed.split("\nhyperparameters", 1)[1].splitlines()
+            line = next(line for line in options_lines if line.split()[:1] == [parameter.name])
+            assert ast.literal_eval(line.split(maxsplit=1)[1]) == parameter.default
+    assert ("exact: yes" in printed) == hasattr(module, "exact")
+    assert ("prepare: yes" in printed) == hasattr(module, "prepare")
+
+
+@pytest.mark.parametrize("name", sorted({**catalogue.methods(), **catalogue.guides()}))
+def test_show_states_the_options_of_a_method_or_guide(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", name]) == 0
+    printed = capsys.readouterr().out
+    assert "options (--opt" in printed
+    assert name not in catalogue.methods() or "\n  seed " in printed
+
+
+@pytest.mark.parametrize("words", [["list"], ["show", "coin_flip"], ["--help"], ["run", "--help"]])
+def test_what_computes_nothing_answers_at_once(words: list[str]) -> None:
+    code = "import sys, runpy\nsys.argv = ['zoo', *sys.argv[1:]]\n"
+    code += "try:\n    runpy.run_module('zoo', run_name='__main__')\n"
+    code += "finally:\n    print({'torch', 'pyro', 'numpy'} & set(sys.modules), file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == "set()\n"
+    seconds = []
+    for _ in range(3):
+        start = time.perf_counter()
+        run(*words)
+        seconds.append(time.perf_counter() - start)
+    assert min(seconds) < 0.3, seconds
+
+
+def test_list_into_a_closed_pipe_is_quiet() -> None:
+    listing = subprocess.Popen(
+        [*PYTHON_M_ZOO, "list"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT
+    )
+    assert listing.stdout is not None
+    assert listing.stderr is not None
+    listing.stdout.close()
+    with listing.stderr as stderr:
+        assert stderr.read() == b""
+    assert listing.wait() == 0
+
+
+# -- run, compare ----------------------------------------------------------------------------------------
+
+
+def test_run_prints_the_coins_numbers(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*COIN, "--set", "a=2", "--set", "b=2", "--set", "n=10"]) == 0
+    assert main([*COIN, "--opt", "draws=2000"]) == 0
+    printed = capsys.readouterr().out
+    assert "log evidence -1.09861" in printed  # two flips, both heads, Beta(1, 1): 1/3
+    theta = next(line for line in printed.splitlines()[-4:] if line.startswith("theta"))
+    mean, sd = (float(word) for word in theta.split()[1:3])
+    # Beta(3, 1): mean .75, sd .1936; 2,000 independent draws: 5 standard errors of the mean are .022
+    assert abs(mean - 0.75) < 0.022
+    assert abs(sd - 0.1936) < 0.02
+    assert "outcome: ok" in printed
+
+
+def test_run_leaves_logging_as_it_was() -> None:
+    logger = logging.getLogger("zoo")
+    before = (logger.level, [*logger.handlers])
+    main([*COIN, "--opt", "draws=10"])
+    assert (logger.level, logger.handlers) == before
+
+
+def test_run_on_a_table_of_ones_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [f"{i},{2 * i + 1},{i % 3}" for i in range(30)]
+    (tmp_path / "mine.csv").write_text("\n".join(["size,price,kind", *rows]) + "\n")
+    words = [
+        "run",
+        "linear_regression",
+        "-m",
+        "exact",
+        "--target",
+        "price",
+        "--data",
+        str(tmp_path / "mine.csv"),
+    ]
+    assert main(words) == 0
+    assert "f 24" in capsys.readouterr().out  # a fifth is held out
+    words[words.index("price")] = "prise"
+    assert main(words) == 2
+    assert "'price'" in capsys.readouterr().err
+
+
+def test_run_saves_and_compare_reads(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for method in ("exact", "prior"):
+        assert main(["run", "linear_regression", "-m", method, "-o", str(tmp_path / f"{method}.nc")]) == 0
+        assert (tmp_path / f"{method}.nc").exists()
+    capsys.readouterr()
+    assert main(["compare", str(tmp_path / "exact.nc"), str(tmp_path / "prior.nc")]) == 0
+    assert "prior" in capsys.readouterr().out
+
+
+def test_an_outcome_that_is_not_ok_is_exit_code_1(monkeypatch: pytest.MonkeyPatch) -> None:
+    import dataclasses
+
+    good = zoo.run("coin_flip", "exact", draws=10)
+    bad = dataclasses.replace(good, outcome="not converged: raise steps or lower lr")
+    monkeypatch.setattr(zoo, "run", lambda *args, **kwargs: bad)
+    assert main(COIN) == 1
+
+
+@pytest.mark.parametrize(
+    "words, said",
+    [
+        (["lst"], "unknown command 'lst'. Did you mean 'list'?"),
+        ([], "arguments are required: COMMAND"),
+        (["list", "--fast"], "unrecognized arguments: --fast"),
+        (["show", "coin_flop"], "unknown name 'coin_flop'. Did you mean 'coin_flip'?"),
+        (["run", "coin_flop", "-m", "exact"], "unknown model 'coin_flop'. Did you mean 'coin_flip'?"),
+        (["run", "coin_flip", "-m", "exakt"], "unknown method 'exakt'. Did you mean 'exact'?"),
+        (["run", "coin_flip"], "arguments are required: -m/--method"),
+        ([*COIN, "--set", "aa=1"], "unknown option 'aa'. Did you mean 'a'?"),
+        ([*COIN, "--set", "a"], "expected name=value, got 'a'"),
+        ([*COIN, "--opt", "draw=5"], "unknown option 'draw'. Did you mean 'draws'?"),
+        ([*COIN, "--opt", "draws=0"], "draws must be a whole number, at least 1, got 0"),
+        ([*COIN, "--opt", "draws=5", "--opt", "draws=6"], "draws was given twice"),
+        ([*COIN, "--seed", "x"], "invalid int value: 'x'"),
+        ([*COIN, "--target", "y"], "no --data was given"),
+        ([*COIN, "-o", "/nowhere/at/all.nc"], "Make the folder first"),
+        (["run", "linear_regression", "-m", "exact", "--data", "nowhere.csv"], "nowhere.csv"),
+        (["run", "bnn_regression", "-m", "exact"], "has no exact posterior"),
+        (["compare", "nowhere.nc", "nothing.nc"], "nowhere.nc"),
+        (["compare", "nowhere.nc"], "arguments are required: FIT.nc"),
+    ],
+)
+def test_what_is_wrong_is_one_line(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("zoo: ")
+    assert captured.err.count("\n") == 1
+    assert said in captured.err
+
+
+def test_a_traceback_on_request() -> None:
+    with pytest.raises(ValueError, match="coin_flop"):
+        main(["--traceback", "show", "coin_flop"])
+
+
+def test_the_exit_code_leaves_the_process() -> None:
+    done = run("show", "coin_flop")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("zoo: unknown name 'coin_flop'")
+
+
+def test_the_version_is_the_packages() -> None:
+    assert run("--version").stdout == f"zoo {zoo.__version__}\n"
+
+
+@pytest.mark.parametrize(
+    "text, value",
+    [
+        ("hidden=100", ("hidden", 100)),
+        ("hidden=(50, 50)", ("hidden", (50, 50))),
+        ("noise=None", ("noise", None)),
+        ("activation=relu", ("activation", "relu")),
+        ("init='map'", ("init", "map")),
+        ("path=a=b.csv", ("path", "a=b.csv")),
+        ("empty=", ("empty", "")),
+        ("guide_options={'init_scale': .1}", ("guide_options", {"init_scale": 0.1})),
+        ("bias=False", ("bias", False)),
+    ],
+)
+def test_values_are_literals_or_strings(text: str, value: tuple[str, object]) -> None:
+    assert parse(text) == value
+
+
+@pytest.mark.parametrize("text", ["hidden", "=3", "a b=3", "3=4"])
+def test_what_is_no_pair_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="expected name=value"):
+        parse(text)
+
+
+def test_a_value_given_twice_is_refused() -> None:
+    assert options(["a=1", "b=x"], "--set") == {"a": 1, "b": "x"}
+    with pytest.raises(ValueError, match="--set a was given twice: 1 and 2"):
+        options(["a=1", "a=2"], "--set")
+
+
+def test_ctrl_c_is_exit_code_130(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def stopped(*args: object, **kwargs: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(zoo, "run", stopped)
+    assert main(COIN) == 130
+    assert capsys.readouterr().err == "zoo: stopped\n"
+
+
+def test_no_home_or_terminal_is_needed() -> None:
+    environment = {"PATH": os.environ["PATH"], "COLUMNS": "40"}
+    done = subprocess.run([*PYTHON_M_ZOO, "list"], env=environment, capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 0
