@@ -50,7 +50,7 @@ def to_arviz(posterior: Posterior, *, prior: bool = False, log_likelihood: bool 
     """
     if posterior.weights is not None:
         log.warning(
-            "%s: ArviZ knows no weights, so its means are unweighted; the weights are in sample_stats['weight'].",
+            "%s: ArviZ knows no weights and its means ignore them; they are in sample_stats['weight'].",
             posterior.method,
         )
     groups = fit_groups(posterior) | predicted_groups(posterior, log_likelihood=log_likelihood)
@@ -81,16 +81,18 @@ def fold(group: xr.Dataset) -> xr.Dataset:
     halves = [group.isel(draw=slice(i * half, (i + 1) * half)) for i in (0, 1)]
     halves = [h.assign_coords(chain=[i], draw=range(half)) for i, h in enumerate(halves)]
     # Variables without (chain, draw) are the same in both halves and stay as they are.
-    return xr.concat(halves, dim="chain", data_vars="minimal", coords="minimal", compat="override", join="outer")
+    return xr.concat(
+        halves, dim="chain", data_vars="minimal", coords="minimal", compat="override", join="outer"
+    )
 
 
 def _prior_groups(posterior: Posterior) -> dict[str, xr.Dataset]:
     from zoo.infer.dispatch import run
 
     chains, draws = posterior.shape
-    drawn = run(posterior.problem, "prior", draws=min(1000, chains * draws), seed=posterior.settings.get("seed", 0))
-    both = {"prior": fit_groups(drawn)["prior"], **predicted_groups(drawn, log_likelihood=False)}
-    return both
+    seed = posterior.settings.get("seed", 0)
+    drawn = run(posterior.problem, "prior", draws=min(1000, chains * draws), seed=seed)
+    return {"prior": fit_groups(drawn)["prior"], **predicted_groups(drawn, log_likelihood=False)}
 
 
 def _attrs(posterior: Posterior) -> dict[str, Any]:

@@ -47,7 +47,7 @@ def rhat(draws: ArrayLike) -> Array:
     Returns:
         R-hat (...).
 
-    Source: Vehtari, Gelman, Simpson, Carpenter, Buerkner (2021), Rank-normalization, folding, and localization.
+    Source: Vehtari, Gelman, Simpson, Carpenter, Buerkner (2021), Rank-normalization, folding, localization.
     """
 
     def one(block: Array) -> Array:
@@ -59,9 +59,11 @@ def rhat(draws: ArrayLike) -> Array:
 
 
 def ess(draws: ArrayLike, kind: str = "bulk") -> Array:
-    """Effective sample size: of the normal scores ("bulk"), of the 5 and 95 % quantiles ("tail"), "mean" or "sd".
+    """Effective sample size S / tau: draws over 1 + 2 sum of their autocorrelations.
 
-    A constant quantity has as many effective draws as draws; fewer than 4 draws a chain give NaN.
+    Kinds: of the normal scores ("bulk"), the smaller of those of the 5 and 95 % quantiles ("tail"), of the
+    draws ("mean"), of their squared distances from the mean ("sd"). A constant quantity has as many effective
+    draws as draws; fewer than 4 draws a chain give NaN.
 
     Args:
         draws: (chain, draw, ...).
@@ -79,7 +81,7 @@ def ess(draws: ArrayLike, kind: str = "bulk") -> Array:
 
 
 def mcse_mean(draws: ArrayLike) -> Array:
-    """Monte Carlo standard error of the mean: sd / sqrt(ESS of the mean), (...) of draws (chain, draw, ...)."""
+    """Monte Carlo standard error of the mean: sd / sqrt(ESS), (...) of draws (chain, draw, ...)."""
 
     def one(block: Array) -> Array:
         return block.std(axis=(0, 1), ddof=1) / np.sqrt(_ess_mean(block))
@@ -108,7 +110,7 @@ def mcse_sd(draws: ArrayLike) -> Array:
 
 
 def weighted_mean(draws: ArrayLike, weights: ArrayLike | None) -> Array:
-    """sum w d / sum w over chains and draws, (...) of draws (chain, draw, ...); weights (chain, draw) or None."""
+    """sum w d / sum w, (...) of draws (chain, draw, ...); weights (chain, draw) or None."""
     draws = np.asarray(draws, dtype=np.float64)
     if weights is None:
         return np.asarray(draws.mean(axis=(0, 1)))
@@ -117,7 +119,7 @@ def weighted_mean(draws: ArrayLike, weights: ArrayLike | None) -> Array:
 
 
 def mcse_weighted_mean(draws: ArrayLike, weights: ArrayLike, kind: str) -> Array:
-    """Monte Carlo standard error of sum w d / sum w: that of the mean of its influence, w (d - mean) / mean(w).
+    """Monte Carlo standard error of sum w d / sum w: of the mean of the influence w (d - mean) / mean(w).
 
     Args:
         draws: (chain, draw, ...).
@@ -142,7 +144,7 @@ def _blockwise(function: Callable[[Array], Array], draws: ArrayLike, if_constant
     """`function` over blocks of columns of (chain, draw, ...); constants get a value of their own."""
     draws = np.asarray(draws)
     if draws.ndim < 2:
-        raise ValueError(f"draws must be (chain, draw, ...), got shape {draws.shape}. One chain: draws[None].")
+        raise ValueError(f"draws must be (chain, draw, ...), got {draws.shape}. One chain: draws[None].")
     flat = draws.reshape(*draws.shape[:2], -1)
     out = np.full(flat.shape[2], np.nan)
     fixed = constant(flat)

@@ -39,7 +39,11 @@ def point_sites(posterior: Posterior) -> tuple[str, ...]:
 
 
 def dataset(
-    values: Mapping[str, Tensor], dims: Mapping[str, Iterable[str]], coords: Mapping[str, Any], *, drawn: bool = True
+    values: Mapping[str, Tensor],
+    dims: Mapping[str, Iterable[str]],
+    coords: Mapping[str, Any],
+    *,
+    drawn: bool = True,
 ) -> xr.Dataset:
     """A dataset of named arrays.
 
@@ -68,13 +72,13 @@ def fit_groups(posterior: Posterior) -> dict[str, xr.Dataset]:
     plan = layout(posterior)
     points = point_sites(posterior)
     moving = {n: v for n, v in posterior.draws.items() if n not in points}
-    group = "prior" if posterior.method == "prior" else "posterior"
-    out = {group: dataset(moving, plan.dims, plan.coords)}
-    if posterior.method != "prior":
-        out["sample_stats"] = stats_group(posterior)
+    prior = posterior.method == "prior"
+    out = {"prior" if prior else "posterior": dataset(moving, plan.dims, plan.coords)}
+    if posterior.stats or posterior.weights is not None:
+        out["sample_stats_prior" if prior else "sample_stats"] = stats_group(posterior)
     out |= data_groups(posterior, plan)
     if points:
-        # Constant draws, kept apart: R-hat of a constant is 0 / 0, and ArviZ computes it for all that it sees.
+        # Constant draws, kept apart: R-hat of a constant is 0 / 0, and ArviZ computes it for all it sees.
         fixed = dataset({n: posterior.draws[n] for n in points}, plan.dims, plan.coords)
         out["constant_data"] = out.get("constant_data", xr.Dataset()).merge(fixed)
     return out

@@ -9,6 +9,7 @@ from pyro.distributions import constraints
 
 from zoo.core.handlers import Record, Values, is_deterministic, pyro_state
 from zoo.core.posterior import Posterior
+from zoo.core.predictive import seeded
 from zoo.core.problem import Data, Problem
 from zoo.core.sites import sites
 
@@ -39,7 +40,7 @@ class Layout(NamedTuple):
 
 
 def layout(posterior: Posterior) -> Layout:
-    """The layout of a posterior's model; a fit opened from a file brings its own where the model is not at hand."""
+    """The layout of a posterior's model; a fit opened without its model brings its own."""
     stored = getattr(posterior, "layout", None)
     return stored if stored is not None else trace_layout(posterior.problem)
 
@@ -70,7 +71,7 @@ def observed_values(problem: Problem) -> dict[str, torch.Tensor]:
 
 def _trace(problem: Problem, values: dict[str, torch.Tensor]) -> Record:
     args, kwargs = problem.arguments()
-    with pyro_state(validate=False), torch.random.fork_rng(devices=[]), torch.no_grad(), Record() as record:
+    with pyro_state(validate=False), seeded(0, problem.tensor.device), torch.no_grad(), Record() as record:
         with Values(values):
             problem.model(*args, **kwargs)
     return record
@@ -92,7 +93,7 @@ def _is_bounded(fn: Any) -> bool:
 
 
 def _dims(name: str, message: Any, problem: Problem) -> tuple[str, ...]:
-    """Default names, then the plates; a deterministic site of one row a data point stands in the data plate."""
+    """Default names, then the plates; a deterministic site with a row a data point is in the data plate."""
     shape = tuple(message["value"].shape)
     names = [f"{name}_dim_{i}" for i in range(len(shape))]
     event = 0 if is_deterministic(message) else message["fn"].event_dim
@@ -119,22 +120,23 @@ def _name_features(
     found = False
     for name, wider in _shapes_with_one_more_column(problem).items():
         shape = tuple(record.sites[name]["value"].shape) if name in record.sites else ()
-        grown = [i for i, (a, b) in enumerate(zip(shape, wider, strict=False)) if b == a + 1 == len(labels) + 1]
-        if len(shape) == len(wider) and len(grown) == 1:
+        if len(shape) != len(wider):
+            continue
+        grown = [i for i in range(len(shape)) if wider[i] == shape[i] + 1 == len(labels) + 1]
+        if len(grown) == 1:
             dims[name] = tuple("feature" if i == grown[0] else d for i, d in enumerate(dims[name]))
             found = True
     return {"feature": labels} if found else {}
 
 
 def _shapes_with_one_more_column(problem: Problem) -> dict[str, tuple[int, ...]]:
-    """Shapes of all sites for x with a column of zeros more; {} for a model that fixes its number of features."""
+    """Shapes of all sites for x with one more column of zeros; {} where the model fixes their number."""
     x = problem.data.x  # type: ignore[union-attr]
     wider = torch.cat([x, x.new_zeros(len(x), 1)], dim=1)
     try:
-        with pyro_state(validate=False), torch.random.fork_rng(devices=[]), torch.no_grad(), Record() as record:
-            torch.manual_seed(0)
+        with pyro_state(validate=False), seeded(0, x.device), torch.no_grad(), Record() as record:
             problem.model(wider, None, **problem.hyper)
-    except Exception:  # whatever a user's model says of a width it was not written for: the axes keep plain names
+    except Exception:  # whatever a user's model says of a width it was not made for: axes keep plain names
         return {}
     return {name: tuple(message["value"].shape) for name, message in record.sites.items()}
 
@@ -151,7 +153,7 @@ def _name_classes(
 
 
 def _without_clashes(dims: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
-    """xarray wants axis names apart from variable names and from chain and draw, and unlike within a variable."""
+    """xarray wants axes named unlike variables, chain and draw, and unlike one another."""
     taken = {*dims, "chain", "draw", "mean", "var"}
     out = {}
     for name, axes in dims.items():

@@ -1,0 +1,216 @@
+"""`compare`: how far approximations are from a gold standard, where posteriors may be compared."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from torch import Tensor
+
+from zoo.core.posterior import Posterior
+
+from .diagnostics import constant, ess, rhat
+from .groups import point_sites, to_numpy
+from .marginals import Marginal, distances, marginal
+from .quantities import Quantity, quantities, test_inputs, thin
+from .scores import scores
+from .table import sentence, table
+
+OVER_CONFIDENT, UNDER_CONFIDENT, WRONG = 0.8, 1.25, 0.5
+# R-hat and ESS are judged at so many outputs and so many weights, evenly spread.
+JUDGED = 100
+# Fewer effective draws of gold tell little.
+LEAST_ESS = 400
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Comparison:
+    """Approximations beside a gold standard; `print` shows a table and a sentence a method.
+
+    Args:
+        frame: One row a method, gold first: off (the largest difference of means, in gold's sds), z (the
+            largest, in combined Monte Carlo errors), sd_ratio, w1 (1-Wasserstein, in gold's sds), w1_floor
+            (what as many draws of gold itself would give), in50, in80, in95 (share of gold's draws
+            in the approximation's central intervals): medians over what is compared; rmse, accuracy, log_lik
+            (a row, original units), min_ess, ess_per_s, rhat_f, rhat_w, seconds, outcome, verdict.
+        sites: One row a method and coordinate: the same distances for each.
+        notes: What to know of gold before believing any of it.
+    """
+
+    frame: pd.DataFrame
+    sites: pd.DataFrame
+    notes: tuple[str, ...] = ()
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """One sentence for each approximation."""
+        return tuple(sentence(row, self.sites) for row in self.frame.to_dict("records")[1:])
+
+    def __str__(self) -> str:
+        return "\n".join([table(self.frame), *self.notes, *self.sentences])
+
+    __repr__ = __str__
+
+
+def compare(gold: Posterior, *others: Posterior) -> Comparison:
+    """Distances of approximations from a gold standard, on the same data.
+
+    Compared are f (for classifiers the class probabilities too) at the test inputs, or the training inputs
+    where there are none, and identifiable scalars: `problem.compare` and scalar latents with a bounded
+    support. Verdicts: over-confident where the median ratio of sds is below 0.8, under-confident above 1.25,
+    wrong where a mean is more than 0.5 gold sds off anywhere, else "agrees".
+
+    Args:
+        gold: The posterior to trust, by a long run of nuts or by exact.
+        others: What is compared with it, any methods.
+
+    Raises:
+        ValueError: For posteriors of different data, or with nothing in common to compare.
+        TypeError: For things that are not posteriors.
+    """
+    fits = (gold, *others)
+    for fit in fits:
+        if not isinstance(fit, Posterior):
+            raise TypeError(
+                f"compare takes posteriors, got {type(fit).__name__}. Make one: zoo.run(problem, method)."
+            )
+    labels = _labels(fits)
+    for label, fit in zip(labels, fits, strict=True):
+        if fit.problem.hash != gold.problem.hash:
+            raise ValueError(
+                f"{label} was run on other data (hash {fit.problem.hash}) than gold ({gold.problem.hash}). "
+                "Run both on one problem."
+            )
+    truth, first = _judge(labels[0], gold)
+    marginals = {name: _marginal(gold, quantity) for name, quantity in truth.items()}
+    rows, sites = [first | {"verdict": "gold"}], []
+    for label, fit in zip(labels[1:], others, strict=True):
+        found, row = _judge(label, fit)
+        part = _distances(label, fit, found, truth, marginals)
+        sites.append(part)
+        rows.append(row | _summary(part))
+    frame = pd.DataFrame(rows).reindex(columns=COLUMNS)
+    return Comparison(
+        frame, pd.concat(sites, ignore_index=True) if sites else pd.DataFrame(), _notes(first, gold)
+    )
+
+
+COLUMNS = [
+    *("method", "kind", "chains", "draws", "off", "z", "sd_ratio", "w1", "w1_floor", "in50", "in80", "in95"),
+    *("scored_on", "rmse", "accuracy", "log_lik", "min_ess", "ess_per_s", "rhat_f", "rhat_w", "seconds"),
+    *("points", "outcome", "verdict"),
+]
+
+
+def _labels(fits: tuple[Posterior, ...]) -> list[str]:
+    """Method names; a number after those that occur again."""
+    names = [fit.method for fit in fits]
+    return [f"{n} {names[: i + 1].count(n)}" if n in names[:i] else n for i, n in enumerate(names)]
+
+
+def _judge(label: str, fit: Posterior) -> tuple[dict[str, Quantity], dict[str, Any]]:
+    """What may be compared, and everything about a fit that needs no gold."""
+    predicted = fit.predict(test_inputs(fit))
+    found = quantities(fit, predicted)
+    seconds = float(sum(fit.seconds.values()))
+    row = {
+        "method": label,
+        "kind": fit.kind,
+        "chains": fit.shape[0],
+        "draws": fit.shape[1],
+        **scores(fit, predicted),
+        **_convergence(fit, found),
+        "seconds": seconds,
+        "points": ", ".join(point_sites(fit)),
+        "outcome": fit.outcome,
+    }
+    row["ess_per_s"] = row["min_ess"] / seconds if seconds > 0 else np.nan
+    return found, row
+
+
+def _convergence(fit: Posterior, found: dict[str, Quantity]) -> dict[str, float]:
+    """Smallest ESS (bulk and tail) of what is compared; largest R-hat there, and over the weights."""
+    out = {"min_ess": np.nan, "rhat_f": np.nan, "rhat_w": np.nan}
+    if fit.kind == "iid":
+        share = np.ones(fit.shape) if fit.weights is None else to_numpy(fit.weights).astype(np.float64)
+        return out | {"min_ess": float(share.sum() ** 2 / (share**2).sum())}
+    if fit.kind == "members":
+        return out
+    moving = [q.values[:, :, thin(q.values.shape[2], JUDGED)] for q in found.values() if not q.point]
+    if moving:
+        judged = np.concatenate(moving, axis=2)
+        judged = judged[:, :, ~constant(judged)]
+        if judged.shape[2]:
+            out["min_ess"] = float(np.minimum(ess(judged), ess(judged, "tail")).min())
+            out["rhat_f"] = float(rhat(judged).max())
+    sites = [v for n, v in fit.draws.items() if n not in point_sites(fit)]
+    if sites:
+        out["rhat_w"] = max(float(rhat(_spread(v)).max()) for v in sites)
+    return out
+
+
+def _spread(value: Tensor) -> np.ndarray:
+    flat = value.reshape(*value.shape[:2], -1)
+    return to_numpy(flat[:, :, thin(flat.shape[2], JUDGED)])
+
+
+def _marginal(fit: Posterior, quantity: Quantity) -> Marginal:
+    weights = None if fit.weights is None else to_numpy(fit.weights)
+    return marginal(quantity.values, weights, fit.kind)
+
+
+def _distances(
+    label: str,
+    fit: Posterior,
+    found: dict[str, Quantity],
+    truth: dict[str, Quantity],
+    marginals: dict[str, Marginal],
+) -> pd.DataFrame:
+    """The long frame of one approximation: a row a coordinate."""
+    parts = []
+    for name, gold in truth.items():
+        if name not in found or found[name].labels != gold.labels:
+            continue
+        mine, right = _marginal(fit, found[name]), marginals[name]
+        facts: dict[str, Any] = {"method": label, "quantity": name, "coordinate": gold.labels}
+        facts |= {"gold_mean": right.mean, "gold_sd": right.sd, "mean": mine.mean, "sd": mine.sd}
+        facts |= distances(right, mine)
+        parts.append(pd.DataFrame(facts | {"constant": right.constant, "point": found[name].point}))
+    if not parts:
+        raise ValueError(
+            f"{label} and gold have nothing to compare: gold has {sorted(truth)}, {label} {sorted(found)}. "
+            "Name common sites: zoo.Problem(..., compare=(...))."
+        )
+    return pd.concat(parts, ignore_index=True)
+
+
+def _summary(part: pd.DataFrame) -> dict[str, Any]:
+    """Largest differences of means; medians of the rest over what varies and has more than a point."""
+    judged = part[~part["constant"] & ~part["point"]]
+    medians = judged[["sd_ratio", "w1", "w1_floor", "in50", "in80", "in95"]].median()
+    out: dict[str, Any] = {name: float(value) for name, value in medians.items()}
+    out["off"] = float(part["off"].abs().max())
+    out["z"] = float(part["z"].abs().max())
+    verdict = []
+    if out["sd_ratio"] < OVER_CONFIDENT:
+        verdict.append("over-confident")
+    if out["sd_ratio"] > UNDER_CONFIDENT:
+        verdict.append("under-confident")
+    if out["off"] > WRONG:
+        verdict.append("wrong")
+    return out | {"verdict": ", ".join(verdict) or "agrees"}
+
+
+def _notes(row: dict[str, Any], gold: Posterior) -> tuple[str, ...]:
+    out = []
+    if not gold.ok:
+        out.append(f"gold ({row['method']}) is not ok: {gold.outcome}. Trust no distance to it.")
+    if row["min_ess"] < LEAST_ESS:
+        out.append(
+            f"gold has {row['min_ess']:.0f} effective draws: ask for more draws (at least {LEAST_ESS})."
+        )
+    if row["rhat_f"] > 1.05:
+        out.append(f"gold's chains disagree: R-hat of f is {row['rhat_f']:.2f}. Run it longer.")
+    return tuple(out)

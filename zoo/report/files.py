@@ -1,0 +1,144 @@
+"""`save` and `open`: a posterior in one netCDF file, the same under both ArviZ generations; no pickle.
+
+Layout (`zoo_format` 1): root attributes `zoo_format`, `zoo` (one JSON string: problem, hyperparameters,
+settings, names of axes) and `zoo_sha256` (of that string and all arrays). Groups that ArviZ knows: posterior,
+sample_stats, observed_data, constant_data, predictions_constant_data; for a user's own model also
+posterior_predictive, predictions and log_likelihood, because the file can't bring the model. Groups of the
+zoo's own: zoo_data (the data as given), zoo_history, zoo_test.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import logging
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from zoo.core.posterior import Posterior
+
+from .contents import Groups, pack, unpack
+from .encode import to_json
+from .groups import CAP
+
+log = logging.getLogger("zoo")
+
+FORMAT = 1
+
+
+def save(posterior: Posterior, path: str | Path) -> Path:
+    """Writes a posterior to a netCDF file, whole or not at all.
+
+    More than 1e8 values of draws are thinned, with a message.
+
+    Args:
+        posterior: Any method's result.
+        path: File to write; an existing one is replaced.
+
+    Returns:
+        The path.
+
+    Raises:
+        ValueError: For a path that is a folder, or in a folder that does not exist.
+        TypeError: For a lecture model's hyperparameter that a file can't hold.
+    """
+    path = Path(path)
+    if path.is_dir():
+        raise ValueError(f"path must be a file, got the folder {path}. Add a name: {path / 'fit.nc'}.")
+    if not path.parent.is_dir():
+        raise ValueError(f"{path} can't be written: there is no folder {path.parent}. Make it first.")
+    facts, groups = pack(thinned(posterior, CAP))
+    text = to_json(facts)
+    root = xr.Dataset(attrs={"zoo_format": FORMAT, "zoo": text, "zoo_sha256": digest(text, groups)})
+    tree = xr.DataTree.from_dict({"/": root, **groups})
+    # In the same folder, so that the last step is one atomic rename.
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        tree.to_netcdf(part, engine="h5netcdf")
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)
+    return path
+
+
+def open(path: str | Path, model: Callable[..., Any] | None = None) -> Posterior:
+    """Opens a fit that `Posterior.save` wrote, on the CPU.
+
+    Only the zoo's own models are imported. A fit of your own model opens without it: draws, comparison,
+    ArviZ, pictures and predictions at the training and test inputs are there, but new inputs need `model`.
+
+    Args:
+        path: The file.
+        model: Your model, for a fit of your own.
+
+    Raises:
+        FileNotFoundError: Where there is no such file.
+        ValueError: For a file that is not a zoo fit, is cut off, was changed, or does not fit the model.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no file {path}. zoo.open reads what Posterior.save wrote.")
+    attrs, groups = _read(path)
+    if "zoo_format" not in attrs or "zoo" not in attrs:
+        raise ValueError(
+            f"{path} was not written by Posterior.save: it has no zoo_format. ArviZ's own: arviz.from_netcdf."
+        )
+    if attrs["zoo_format"] != FORMAT:
+        raise ValueError(
+            f"{path} has zoo_format {attrs['zoo_format']}, this zoo reads {FORMAT}. Open it with a newer one."
+        )
+    if attrs.get("zoo_sha256") != digest(str(attrs["zoo"]), groups):
+        raise ValueError(f"{path} was changed or damaged after it was written (checksum). Save the fit anew.")
+    try:
+        return unpack(json.loads(attrs["zoo"]), groups, model)
+    except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
+        raise ValueError(f"{path} can't be opened: {' '.join(str(error).split())}") from error
+
+
+def _read(path: Path) -> tuple[dict[str, Any], Groups]:
+    """Root attributes and all groups, in memory; the file is closed."""
+    try:
+        with xr.open_datatree(path, engine="h5netcdf") as tree:
+            tree.load()
+            groups = {str(name): node.to_dataset() for name, node in tree.children.items()}
+            return {str(name): value for name, value in tree.attrs.items()}, groups
+    except Exception as error:  # HDF5, xarray and h5netcdf each say in their own way that a file is none
+        reason = " ".join(str(error).split())[:120]
+        raise ValueError(f"{path} is no netCDF file, or is cut off ({reason}). Save the fit anew.") from None
+
+
+def digest(text: str, groups: Groups) -> str:
+    """SHA-256 of the JSON string and of every array: name, dtype, shape and bytes."""
+    out = hashlib.sha256(text.encode())
+    for group in sorted(groups):
+        for name in sorted(map(str, groups[group].data_vars)):
+            values = np.ascontiguousarray(groups[group][name].values)
+            out.update(f"{group}/{name} {values.dtype.str} {values.shape}".encode())
+            out.update(values.tobytes())
+    return out.hexdigest()
+
+
+def thinned(posterior: Posterior, cap: int) -> Posterior:
+    """The posterior with every k-th draw, where its draws hold more than `cap` values; says so."""
+    total = sum(value.numel() for value in posterior.draws.values())
+    if total <= cap:
+        return posterior
+    step = -(-total // cap)
+    log.warning("%g values of draws are more than a file's %g: every %d. draw is kept.", total, cap, step)
+
+    def every(value: Any) -> Any:
+        return value[:, ::step] if value is not None and value.dim() >= 2 else value
+
+    return dataclasses.replace(
+        posterior,
+        draws={n: every(v) for n, v in posterior.draws.items()},
+        stats={n: every(v) for n, v in posterior.stats.items()},
+        weights=every(posterior.weights),
+        settings=posterior.settings | {"thinned_in_file": step},
+    )

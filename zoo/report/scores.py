@@ -1,0 +1,92 @@
+"""Scores of predictions on held-out rows, in the original units of y."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import logsumexp
+from torch import Tensor
+
+from zoo.core.posterior import Posterior
+from zoo.core.problem import Data
+
+from .diagnostics import weighted_mean
+from .groups import to_numpy
+from .layout import layout
+
+Array = NDArray[np.float64]
+
+
+def rmse(mean: ArrayLike, y: ArrayLike, scale: ArrayLike = 1.0) -> float:
+    """sqrt(mean((scale (mean - y))^2)): in original units where original y = loc + scale y.
+
+    Args:
+        mean: Predictive means (m,) or (m, k).
+        y: Targets of the same shape.
+        scale: () or (k,).
+    """
+    error = (np.asarray(mean, dtype=np.float64) - np.asarray(y, dtype=np.float64)) * np.asarray(scale)
+    return float(np.sqrt((error**2).mean()))
+
+
+def log_likelihood(
+    terms: ArrayLike, weights: ArrayLike | None = None, scale: ArrayLike = 1.0, k: int = 1
+) -> float:
+    """Mean over rows of log sum_s w_s p(y_i | draw s) - sum log scale: the log predictive density of a row.
+
+    Draws are averaged as probabilities, by logsumexp; a density in original units is that of the scaled
+    target divided by the scale.
+
+    Args:
+        terms: Log likelihoods (chain, draw, m).
+        weights: (chain, draw) or None.
+        scale: () or (k,).
+        k: Number of targets in a row, for a scale of shape ().
+    """
+    terms = np.asarray(terms, dtype=np.float64)
+    flat = terms.reshape(-1, terms.shape[-1])
+    share = np.ones(len(flat)) if weights is None else np.asarray(weights, dtype=np.float64).reshape(-1)
+    per_row = logsumexp(flat, axis=0, b=(share / share.sum())[:, None])
+    logs = np.log(np.asarray(scale, dtype=np.float64))
+    return float(per_row.mean() - (logs * k if logs.ndim == 0 else logs).sum())
+
+
+def accuracy(mean: ArrayLike, y: ArrayLike) -> float:
+    """Share of rows whose most probable class is the right one; (m,) probabilities of 1, or (m, classes)."""
+    mean, y = np.asarray(mean), np.asarray(y)
+    guess = mean > 0.5 if mean.ndim == y.ndim else mean.argmax(axis=-1)
+    return float((guess == y).mean())
+
+
+def scores(posterior: Posterior, predicted: dict[str, Tensor]) -> dict[str, Any]:
+    """RMSE or accuracy, and log likelihood a row, on the test rows; where there are none, the training rows.
+
+    Args:
+        posterior: Any method's result.
+        predicted: Its predictions at x_test, or at x where there is no x_test.
+
+    Returns:
+        {"scored_on": "test" | "train" | "", "rmse", "accuracy", "log_lik"}, NaN for what makes no sense.
+    """
+    out: dict[str, Any] = {"scored_on": "", "rmse": np.nan, "accuracy": np.nan, "log_lik": np.nan}
+    data = posterior.problem.data
+    if not isinstance(data, Data) or "mean" not in predicted:
+        return out
+    test = data.x_test is not None
+    y = data.y_test if test else data.y
+    if y is None:
+        return out
+    weights = None if posterior.weights is None else to_numpy(posterior.weights)
+    mean, target = weighted_mean(to_numpy(predicted["mean"]), weights), to_numpy(y)
+    terms = to_numpy(posterior.log_likelihood(data.x_test, y) if test else posterior.log_likelihood())
+    terms = terms.reshape(*terms.shape[:2], len(target), -1).sum(axis=-1)
+    out["scored_on"] = "test" if test else "train"
+    if layout(posterior).classifies:
+        return out | {"accuracy": accuracy(mean, target), "log_lik": log_likelihood(terms, weights)}
+    scale = np.asarray(data.info.get("y_scale", 1.0), dtype=np.float64)
+    if mean.shape == target.shape:
+        out["rmse"] = rmse(mean, target, scale)
+    k = target.shape[1] if target.ndim > 1 else 1
+    return out | {"log_lik": log_likelihood(terms, weights, scale, k)}

@@ -1,0 +1,104 @@
+"""A comparison as text: an aligned table of at most 110 columns, and a sentence a method."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pandas as pd
+
+WIDTH = 110
+
+
+def number(value: float, digits: int = 2) -> str:
+    """A short number: "-" for missing, "inf", no more than 6 characters for usual sizes."""
+    if value != value:
+        return "-"
+    if math.isinf(value):
+        return "inf" if value > 0 else "-inf"
+    if value != 0 and abs(value) < 10.0**-digits:
+        return f"{value:.0e}".replace("e-0", "e-")
+    if abs(value) >= 1e5:
+        return f"{value:.0e}".replace("e+0", "e")
+    return (
+        f"{value:.0f}" if abs(value) >= 100 else f"{value:.1f}" if abs(value) >= 10 else f"{value:.{digits}f}"
+    )
+
+
+def _inside(row: dict[str, Any]) -> str:
+    shares = [row[f"in{level}"] for level in (50, 80, 95)]
+    return "-" if shares[0] != shares[0] else "/".join(f"{100 * share:.0f}" for share in shares)
+
+
+def _cells(row: dict[str, Any], score: str) -> list[str]:
+    return [
+        str(row["method"])[:14],
+        f"{row['chains']}x{row['draws']}",
+        number(row["off"]),
+        number(row["z"], 1),
+        number(row["sd_ratio"]),
+        number(row["w1"], 3),
+        number(row["w1_floor"], 3),
+        _inside(row),
+        number(row[score], 3),
+        number(row["log_lik"], 3),
+        number(row["min_ess"], 0),
+        number(row["ess_per_s"], 1),
+        number(row["rhat_f"]),
+        number(row["rhat_w"]),
+        number(row["seconds"], 1),
+    ]
+
+
+def table(frame: pd.DataFrame) -> str:
+    """The frame of a `Comparison`, aligned, with a legend."""
+    rows = frame.to_dict("records")
+    score = "rmse" if frame["accuracy"].isna().all() else "accuracy"
+    short = {"rmse": "RMSE", "accuracy": "acc."}[score]
+    head = ["method", "draws", "off", "z", "sd", "W1", "floor", "in"]
+    head += [short, "loglik", "ESS", "ESS/s", "Rf", "Rw", "s"]
+    lines = [head, *[_cells(row, score) for row in rows]]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(head))]
+    gap = "  " if sum(widths) + 2 * len(widths) <= WIDTH else " "
+    text = [gap.join(c.ljust(w) if i == 0 else c.rjust(w) for i, (c, w) in enumerate(zip(line, widths, strict=True)))
+            for line in lines]  # fmt: skip
+    return "\n".join([*[line.rstrip() for line in text], *_legend(rows, short)])
+
+
+def _legend(rows: list[dict[str, Any]], short: str) -> list[str]:
+    on = rows[0]["scored_on"]
+    scored = (
+        f"{short}, loglik: on the {'test' if on == 'test' else 'training'} rows, original units; "
+        if on
+        else ""
+    )
+    return [
+        "off: largest difference of means in gold sds; z: in Monte Carlo errors; sd: median ratio of sds to gold;",
+        "W1: median 1-Wasserstein in gold sds (floor: what as many draws of gold would give); in: % of gold's draws",
+        f"in central 50/80/95 % intervals; {scored}Rf, Rw: R-hat of f, of weights.",
+    ]
+
+
+def sentence(row: dict[str, Any], sites: pd.DataFrame) -> str:
+    """What a method's distances mean, in one sentence."""
+    own = sites[sites["method"] == row["method"]]
+    worst = own.loc[own["off"].abs().idxmax()]
+    parts = []
+    for word in ("over-confident", "under-confident"):
+        if word in row["verdict"]:
+            parts.append(f"{word} (median sd {number(row['sd_ratio'])} of gold's)")
+    if "wrong" in row["verdict"]:
+        parts.append(f"wrong ({worst['coordinate']} is {number(abs(worst['off']))} gold sds off)")
+    if not parts:
+        parts.append(
+            f"agrees with gold (median sd ratio {number(row['sd_ratio'])}, largest difference of means "
+            f"{number(row['off'])} gold sds, at {worst['coordinate']})"
+        )
+    out = f"{row['method']}: {' and '.join(parts)}."
+    constants = own[own["constant"]]
+    if len(constants):
+        names = ", ".join(constants["coordinate"].head(3)) + (", ..." if len(constants) > 3 else "")
+        out += f" Constant in gold: {names}."
+    if row["points"]:
+        out += f" Point estimates: {row['points']}."
+    return out if row["outcome"] == "ok" else f"{out} Not ok: {row['outcome']}"
