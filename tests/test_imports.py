@@ -3,7 +3,7 @@
     guides -> zoo.core, zoo.data -> models | zoo.infer -> zoo.report -> the front door (zoo, __main__, cli)
 
 Only imports at module level count: `Posterior.to_arviz`, for example, imports zoo.report when it is called.
-A bare `import zoo` is free: Python runs zoo/__init__ before any of its submodules anyway, and it loads nothing.
+A bare `import zoo` is free: Python runs zoo/__init__ before its submodules anyway, and it loads nothing.
 """
 
 from __future__ import annotations
