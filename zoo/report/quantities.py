@@ -42,8 +42,8 @@ def quantities(posterior: Posterior, predicted: dict[str, Tensor]) -> dict[str, 
     """{name: Quantity} of a posterior.
 
     `f`; for classifiers the mean of y (class probabilities) too; the sites in `problem.compare`; scalar
-    latents on a bounded support (a noise sd, a rate). Weights of a network are left out: they permute. A model
-    without f and without `compare` is compared on every latent site.
+    latents on a bounded support (a noise sd, a rate). Weights of a network are left out: they permute. A
+    model without f and without `compare` is compared on every latent site.
 
     Args:
         posterior: Any method's result.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from typing import Any
 
 import pandas as pd
@@ -60,23 +61,19 @@ def table(frame: pd.DataFrame) -> str:
     lines = [head, *[_cells(row, score) for row in rows]]
     widths = [max(len(line[i]) for line in lines) for i in range(len(head))]
     gap = "  " if sum(widths) + 2 * len(widths) <= WIDTH else " "
-    text = [gap.join(c.ljust(w) if i == 0 else c.rjust(w) for i, (c, w) in enumerate(zip(line, widths, strict=True)))
-            for line in lines]  # fmt: skip
-    return "\n".join([*[line.rstrip() for line in text], *_legend(rows, short)])
+    padded = [[line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])] for line in lines]
+    return "\n".join([*[gap.join(line).rstrip() for line in padded], *_legend(rows, short)])
 
 
 def _legend(rows: list[dict[str, Any]], short: str) -> list[str]:
-    on = rows[0]["scored_on"]
-    scored = (
-        f"{short}, loglik: on the {'test' if on == 'test' else 'training'} rows, original units; "
-        if on
-        else ""
+    on = {"test": "test", "train": "training"}.get(rows[0]["scored_on"])
+    scored = f"{short}, loglik: {on} rows, original units; " if on else ""
+    text = (
+        "off: largest difference of means in gold sds; z: largest in Monte Carlo errors; sd: median ratio to "
+        "gold's; W1: median 1-Wasserstein in gold sds (floor: of as many gold draws); in: % of gold's draws "
+        f"inside central 50/80/95 % intervals; {scored}Rf, Rw: R-hat of f, of weights; s: seconds."
     )
-    return [
-        "off: largest difference of means in gold sds; z: in Monte Carlo errors; sd: median ratio of sds to gold;",
-        "W1: median 1-Wasserstein in gold sds (floor: what as many draws of gold would give); in: % of gold's draws",
-        f"in central 50/80/95 % intervals; {scored}Rf, Rw: R-hat of f, of weights.",
-    ]
+    return textwrap.wrap(text, WIDTH)
 
 
 def sentence(row: dict[str, Any], sites: pd.DataFrame) -> str:
