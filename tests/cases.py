@@ -1,0 +1,74 @@
+"""THE table: one line a model, with the hyperparameters it is tested with and how many coordinates it has.
+
+A new model is one file in zoo/ and one line here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import torch
+
+import zoo
+
+
+class Case(NamedTuple):
+    """A model with hyperparameters.
+
+    Args:
+        model: Its name.
+        dim: d -> number of unconstrained coordinates with d input columns.
+        targets: (n, generator) -> y.
+        hyper: Hyperparameters.
+        inputs: False for a model whose x is (n, 0).
+    """
+
+    model: str
+    dim: Callable[[int], int]
+    targets: Callable[..., torch.Tensor]
+    hyper: Mapping[str, Any] = MappingProxyType({})
+    inputs: bool = True
+
+    @property
+    def id(self) -> str:
+        return " ".join([self.model, *(f"{k}={v}" for k, v in self.hyper.items())])
+
+
+def real(n: int, generator: torch.Generator) -> torch.Tensor:
+    return torch.randn(n, generator=generator)
+
+
+def columns(k: int) -> Callable[..., torch.Tensor]:
+    return lambda n, generator: torch.randn(n, k, generator=generator)
+
+
+def binary(n: int, generator: torch.Generator) -> torch.Tensor:
+    return (torch.rand(n, generator=generator) < 0.5).float()
+
+
+CASES = [
+    Case("coin_flip", lambda d: 1, binary, inputs=False),
+    Case("coin_flip", lambda d: 1, binary, {"a": 2.0, "b": 3}, inputs=False),
+    Case("linear_regression", lambda d: d + 1, real),
+    Case("linear_regression", lambda d: d + 2, real, {"noise": None, "prior_scale": 2}),
+    Case("linear_regression", lambda d: d, real, {"bias": False}),
+    Case("linear_regression", lambda d: 3 * d + 3, columns(3), {"outputs": 3}),
+    Case("logistic_regression", lambda d: d + 1, binary),
+    Case("logistic_regression", lambda d: d, binary, {"bias": False, "prior_scale": 0.5}),
+    Case("bnn_regression", lambda d: 50 * d + 102, real),
+    Case("bnn_regression", lambda d: 50 * d + 102, real, {"scaling": "none"}),
+    Case("bnn_regression", lambda d: 4 * d + 9, real, {"hidden": 4, "noise": 0.1, "activation": "relu"}),
+    Case("bnn_regression", lambda d: 3 * d + 22, columns(2), {"hidden": (3, 4), "outputs": 2, "noise": 1.0}),
+    Case(
+        "bnn_regression", lambda d: 3 * d + 8, real, {"hidden": 3, "alpha": (1.0, 4.0), "activation": "silu"}
+    ),
+]
+
+
+def problem(case: Case, n: int = 7, d: int = 3, seed: int = 0) -> zoo.Problem:
+    """The case on n rows of noise with d columns."""
+    generator = torch.Generator().manual_seed(seed)
+    x = torch.randn(n, d, generator=generator) if case.inputs else torch.empty(n, 0)
+    return zoo.load(case.model, zoo.Data(x, case.targets(n, generator)), **case.hyper)
