@@ -72,7 +72,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (ValueError, TypeError, OSError) as error:
         if "--traceback" in argv:
             raise
-        print(f"zoo: {' '.join(str(error).split())}", file=sys.stderr)
+        # A TypeError is either a value of the wrong kind or a fault of the zoo's own: say how to find out.
+        hint = " (zoo --traceback ... shows where)" if isinstance(error, TypeError) else ""
+        print(f"zoo: {' '.join(str(error).split())}{hint}", file=sys.stderr)
         return 2
 
 
