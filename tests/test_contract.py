@@ -37,7 +37,6 @@ def test_a_model_file_by_name(name):
     report = zoo.check(name)
     assert report.ok, str(report)
     assert report.rows[0].name == "file"
-    assert zoo.check(getattr(zoo, name)).rows[0].ok
 
 
 @EVERY_CASE

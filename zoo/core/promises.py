@@ -24,7 +24,7 @@ from .sites import Sites, sites
 from .tensors import parameters
 from .trial import (
     Draws,
-    arguments,
+    graph_of_any_rows,
     local_rows,
     log_joint,
     row_axis,
@@ -104,21 +104,13 @@ def traceable(problem: Problem, found: Sites) -> str:
 def any_rows(problem: Problem, found: Sites) -> str:
     """A graph traced with a symbolic number of rows is right for another number: x.shape[0], never len(x)."""
     n = row_count(problem)
-    taken = {size for t in (*tensors(problem).values(), *found.values.values()) for size in t.shape}
-    traced, other = (next(m for m in range(start, 10**6) if m not in taken) for start in (17, 29))
-    cases = [
-        with_rows(problem, torch.arange(m, device=problem.tensor.device) % n, n) for m in (traced, other)
-    ]
-    points = [sites(case).values for case in cases]
-
-    def of_data(data: Draws, values: Draws) -> Tensor:
-        return log_joint(problem, values, arguments(problem, data))
-
-    graph = make_fx(of_data, tracing_mode="symbolic")(tensors(cases[0]), points[0])
-    got, right = graph(tensors(cases[1]), points[1]), log_joint(cases[1], points[1])
+    one, two = (with_rows(problem, torch.arange(m, device=problem.tensor.device) % n, n) for m in (17, 29))
+    first, second = sites(one).values, sites(two).values
+    graph = graph_of_any_rows(one, first)
+    got, right = graph(tensors(two), second), log_joint(two, second)
     if not torch.allclose(got, right, rtol=1e-4):
         raise ValueError(
-            f"traced with {traced} rows, {other} rows give {got:.6g} for {right:.6g}: plate x.shape[0]"
+            f"traced with 17 rows, 29 rows give {got:.6g} where {right:.6g} is right: plate x.shape[0]"
         )
     return "a graph traced for one number of rows is right for another"
 

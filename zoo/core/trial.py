@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, StatelessSymbolicContext
 
 from .handlers import LogProb, Record, Values, pyro_state
 from .problem import Data, Problem
@@ -89,3 +93,24 @@ def row_log_prob(problem: Problem, msg: Any) -> Tensor:
     if axis is None:
         raise ValueError(f"observed site '{msg['name']}' is outside the plate '{problem.names['plate']}'")
     return terms.movedim(axis, 0).reshape(terms.shape[axis], -1).sum(-1)
+
+
+def graph_of_any_rows(problem: Problem, values: Draws) -> Callable[[Draws, Draws], Tensor]:
+    """log_joint as a graph of (data, latents) in which only the number of rows is symbolic."""
+    mode, n = FakeTensorMode(shape_env=ShapeEnv()), row_count(problem)
+    messages = run(problem, values)
+
+    def fake(value: Tensor, axis: int | None) -> Tensor:
+        sizes = [DimDynamic.DUCK if i == axis else DimDynamic.STATIC for i in range(value.dim())]
+        return mode.from_tensor(value, symbolic_context=StatelessSymbolicContext(dynamic_sizes=sizes))
+
+    def of_data(data: Draws, latents: Draws) -> Tensor:
+        return log_joint(problem, latents, arguments(problem, data))
+
+    data = {name: fake(t, 0 if t.shape[:1] == (n,) else None) for name, t in tensors(problem).items()}
+    latents = {
+        name: fake(t, row_axis(problem, messages[name], t.dim() - messages[name]["fn"].event_dim))
+        for name, t in values.items()
+    }
+    with mode:
+        return make_fx(of_data)(data, latents)
