@@ -190,10 +190,7 @@ def _ess_tail(block: Array) -> Array:
 
 
 def _ess_indicator(block: NDArray[np.bool_]) -> Array:
-    out = _ess(_split(block.astype(np.float64)))
-    # An indicator that never changes (many ties at the quantile) has no autocorrelation to speak of.
-    still = block.all(axis=(0, 1)) | ~block.any(axis=(0, 1))
-    return np.where(still, float(block.shape[0] * block.shape[1]), out)
+    return _ess(_split(block.astype(np.float64)))
 
 
 def _ess_mean(block: Array) -> Array:
@@ -228,7 +225,9 @@ def _ess(block: Array) -> Array:
     edge = rho[2 * cut, column]
     edge = np.where((edge > 0) | (pairs[cut, column] >= 0), edge, 0.0)
     tau = -1.0 + 2.0 * np.where(inside, monotone, 0.0).sum(axis=0) + edge
-    return np.asarray(chains * draws / np.maximum(tau, 1 / np.log10(chains * draws)))
+    out = chains * draws / np.maximum(tau, 1 / np.log10(chains * draws))
+    # An indicator may never change (many ties at the quantile): nothing to correlate.
+    return np.where(total > 0, out, float(chains * draws))
 
 
 def _autocovariance(block: Array) -> Array:
