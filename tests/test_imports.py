@@ -13,7 +13,6 @@ import importlib
 import pkgutil
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -137,14 +136,14 @@ def test_a_model_loads_no_reports() -> None:
 
 
 def test_import_zoo_takes_no_time() -> None:
+    """Seconds of the processor, so that a busy machine changes nothing."""
     seconds = []
     for _ in range(3):
-        code = "import time; t = time.perf_counter(); import zoo; print(time.perf_counter() - t)"
+        code = "import time; t = time.process_time(); import zoo; print(time.process_time() - t)"
         done = subprocess.run(
             [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
         )
         seconds.append(float(done.stdout))
-        time.sleep(0.05)
     assert min(seconds) < 0.05, seconds
 
 
