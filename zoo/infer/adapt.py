@@ -1,0 +1,138 @@
+"""Warm-up: step size by dual averaging, diagonal mass in windows, both shared by all chains."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from .density import Density
+
+
+class DualAveraging(NamedTuple):
+    """State of dual averaging on log step size.
+
+    H_t = (1 - 1/(t + 10)) H_{t-1} + (target - accept_t) / (t + 10)
+    log e_t = mu - sqrt(t) / .05 H_t,    log e_bar_t = t^-.75 log e_t + (1 - t^-.75) log e_bar_{t-1}
+
+    Source: Hoffman & Gelman 2014, section 3.2 (gamma = .05, t0 = 10, kappa = .75, mu = log(10 e_0)).
+    """
+
+    mu: float
+    time: int = 0
+    error: float = 0.0
+    log_step: float = 0.0
+    log_average: float = 0.0
+
+
+def restart(step_size: float) -> DualAveraging:
+    """Dual averaging that begins at a step size."""
+    return DualAveraging(mu=math.log(10 * step_size), log_step=math.log(step_size))
+
+
+def update(state: DualAveraging, accept: float, target: float) -> DualAveraging:
+    """One step of dual averaging after an iteration with mean acceptance statistic `accept`."""
+    time = state.time + 1
+    error = state.error + (target - accept - state.error) / (time + 10)
+    log_step = state.mu - math.sqrt(time) / 0.05 * error
+    weight = time**-0.75
+    return DualAveraging(
+        state.mu, time, error, log_step, weight * log_step + (1 - weight) * state.log_average
+    )
+
+
+def now(state: DualAveraging) -> float:
+    """The step size to use next."""
+    return math.exp(min(max(state.log_step, -50.0), 50.0))
+
+
+def average(state: DualAveraging) -> float:
+    """The averaged step size, to keep after warm-up."""
+    return math.exp(min(max(state.log_average, -50.0), 50.0))
+
+
+class Spread(NamedTuple):
+    """Running mean and sum of squared deviations of each chain, (chain, dim), in float64."""
+
+    count: int
+    mean: Tensor
+    squares: Tensor
+
+
+def no_spread(like: Tensor, chains: int) -> Spread:
+    """Nothing seen yet; `like` is (dim,)."""
+    zero = torch.zeros(chains, *like.shape, dtype=torch.float64, device=like.device)
+    return Spread(0, zero, zero)
+
+
+def add(spread: Spread, position: Tensor) -> Spread:
+    """One more position of every chain (Welford)."""
+    count = spread.count + 1
+    delta = position.double() - spread.mean
+    mean = spread.mean + delta / count
+    return Spread(count, mean, spread.squares + delta * (position.double() - mean))
+
+
+def inverse_mass(spread: Spread, like: Tensor) -> Tensor:
+    """The diagonal of M^-1 (dim,): variances within chains, pooled, shrunk as Stan does.
+
+    v = n / (n + 5) * mean over chains of var + 1e-3 * 5 / (n + 5), n draws of all chains. Within chains: chains in
+    different modes (a net's units permuted) must not inflate the scale each of them moves on.
+    """
+    chains = spread.mean.shape[0]
+    n = spread.count * chains
+    variance = spread.squares.sum(0) / max(n - chains, 1)
+    return (n / (n + 5) * variance + 1e-3 * 5 / (n + 5)).to(like)
+
+
+def windows(warmup: int) -> tuple[int, set[int]]:
+    """When the mass matrix is learned: after the first number of iterations, renewed at each of the others.
+
+    1,000 iterations: 75 to settle, windows of 25, 50, 100, 200 and 500, and 50 for the step size alone. Shorter
+    warm-ups than 150 settle for 15 %, learn in one window, keep 10 % at the end; below 20 the mass stays 1.
+
+    Source: the Stan reference manual, "HMC algorithm parameters".
+    """
+    if warmup < 20:
+        return warmup, set()
+    first, last = (75, 50) if warmup >= 150 else (int(0.15 * warmup), int(0.1 * warmup))
+    stop, width, at = warmup - last, 25 if warmup >= 150 else warmup, first
+    ends = set()
+    while at < stop:
+        # A window whose successor, twice as long, would not fit takes all that is left.
+        at = at + width if at + 3 * width <= stop else stop
+        ends.add(at)
+        width *= 2
+    return first, ends
+
+
+def reasonable_step(density: Density, position: Tensor, mass: Tensor, momentum: Tensor, start: float) -> float:
+    """A step size at which one leapfrog step is accepted with mean probability near .8, by doubling or halving.
+
+    Args:
+        density: The density.
+        position: (chain, dim).
+        mass: Inverse mass (dim,).
+        momentum: Standard normals (chain, dim).
+        start: The step size to begin with.
+    """
+    from .kernels.nuts import kinetic, leapfrog
+
+    lp, grad = density.value_and_grad(position)
+    at = torch.stack([position, momentum * mass.rsqrt(), grad], 1)
+    before = -lp + kinetic(at[:, 1], mass)
+
+    def accept(size: float) -> float:
+        new, new_lp = leapfrog(at, density.value_and_grad, position.new_full((len(position), 1), size), mass)
+        change = before - (-new_lp + kinetic(new[:, 1], mass))
+        return float(torch.nan_to_num(change, nan=-torch.inf).clamp(max=0).exp().mean())
+
+    size, up = start, accept(start) > 0.8
+    for _ in range(60):
+        following = size * 2 if up else size / 2
+        if (accept(following) > 0.8) != up:
+            return size if up else following
+        size = following
+    return size

@@ -1,0 +1,83 @@
+"""Where chains start."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from zoo.core.handlers import LogProb, Unconstrained, pyro_state
+from zoo.core.posterior import Posterior
+
+from .density import Density
+from .noise import block_seed
+
+TRIES = 100
+
+
+def starts(density: Density, chains: int, seed: int, init: Any = "uniform") -> Tensor:
+    """Starting positions (chain, dim) with finite log density and gradient.
+
+    Args:
+        density: The density.
+        chains: How many.
+        seed: Chain c's start depends on (seed, c) only.
+        init: "uniform" (U(-2, 2) on unconstrained coordinates, up to 100 tries a chain), "prior", "map", or a
+            Posterior of the same model, whose draws are used evenly.
+
+    Raises:
+        ValueError: If a chain finds no finite point, naming the first site whose log probability is not finite.
+    """
+    if isinstance(init, Posterior):
+        values = {b.name: init.draws[b.name].flatten(0, 1) for b in density.blocks}
+        count = next(iter(values.values())).shape[0]
+        keep = torch.linspace(0, count - 1, chains).round().long()
+        return _finite(density, density.unconstrain({n: v[keep.to(v.device)] for n, v in values.items()}))
+    if init == "prior":
+        from .methods import prior
+
+        return starts(density, chains, seed, prior.fit(density.problem, draws=chains, seed=seed))
+    if init == "map":
+        from .methods import map as maximum
+
+        return starts(density, chains, seed, maximum.fit(density.problem, restarts=chains, seed=seed))
+    if init != "uniform":
+        raise ValueError(f"init must be 'uniform', 'prior', 'map' or a Posterior, got {init!r}.")
+    return torch.stack([_uniform(density, chain, seed) for chain in range(chains)])
+
+
+def _uniform(density: Density, chain: int, seed: int) -> Tensor:
+    generator = torch.Generator().manual_seed(block_seed(seed, chain, 0, "start"))
+    for _ in range(TRIES):
+        point = torch.rand(1, density.dim, generator=generator, dtype=torch.float64) * 4 - 2
+        point = point.to(dtype=density.dtype, device=density.device)
+        lp, grad = density.value_and_grad(point)
+        if bool(torch.isfinite(lp).all()) and bool(torch.isfinite(grad).all()):
+            return point[0]
+    raise ValueError(
+        f"no finite starting point for chain {chain} in {TRIES} tries from U(-2, 2): {_culprit(density, point[0])}. "
+        "Check that site's scale and support, or start elsewhere: init='prior' or init='map'."
+    )
+
+
+def _culprit(density: Density, point: Tensor) -> str:
+    args, kwargs = density.problem.arguments()
+    with pyro_state(validate=False), torch.no_grad(), LogProb() as log_prob:
+        with Unconstrained(density.split(point)):
+            density.problem.model(*args, **kwargs)
+    for name, value in log_prob.sites.items():
+        if not torch.isfinite(value):
+            return f"site '{name}' has log probability {value.item()}"
+    return "the gradient is not finite"
+
+
+def _finite(density: Density, position: Tensor) -> Tensor:
+    lp, _ = density.value_and_grad(position)
+    bad = int((~torch.isfinite(lp)).sum())
+    if bad:
+        raise ValueError(
+            f"{bad} of {len(lp)} given starting points have no finite log density: "
+            f"{_culprit(density, position[int((~torch.isfinite(lp)).nonzero()[0])])}. Start with init='uniform'."
+        )
+    return position
