@@ -40,7 +40,7 @@ def signs(x: Tensor, y: Tensor | None = None) -> Tensor:
     return f
 
 
-def schools(J: int, y: Tensor, sigma: Tensor) -> None:  # noqa: N803 - the name in the literature
+def schools(J: int, y: Tensor, sigma: Tensor) -> None:
     """Eight schools, non-centred: data in a dict, one of them a plain number."""
     mu = pyro.sample("mu", dist.Normal(sigma.new_zeros(()), 5.0))
     tau = pyro.sample("tau", dist.HalfCauchy(sigma.new_full((), 5.0)))

@@ -135,7 +135,7 @@ def test_diagnostics_keep_the_shape(chains: int, draws: int, tail: list[int]) ->
 
 
 def test_error_of_a_weighted_mean() -> None:
-    """Importance draws of N(1, 1) from N(0, 1): 200 repetitions spread as the stated error says (within 25 %)."""
+    """Importance draws of N(1, 1) from N(0, 1): 200 repetitions spread as stated, within 25 %."""
     rng = np.random.default_rng(0)
     means, errors = [], []
     for _ in range(200):

@@ -18,6 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import h5netcdf
 import numpy as np
 import xarray as xr
 
@@ -104,10 +105,10 @@ def open(path: str | Path, model: Callable[..., Any] | None = None) -> Posterior
 def _read(path: Path) -> tuple[dict[str, Any], Groups]:
     """Root attributes and all groups, in memory; the file is closed."""
     try:
-        with xr.open_datatree(path, engine="h5netcdf") as tree:
-            tree.load()
-            groups = {str(name): node.to_dataset() for name, node in tree.children.items()}
-            return {str(name): value for name, value in tree.attrs.items()}, groups
+        with h5netcdf.File(path, "r") as file:
+            names, attrs = list(file.groups), dict(file.attrs)
+        # Group by group: a data tree that fails half-way leaves its file open.
+        return attrs, {name: xr.load_dataset(path, group=name, engine="h5netcdf") for name in names}
     except Exception as error:  # HDF5, xarray and h5netcdf each say in their own way that a file is none
         reason = " ".join(str(error).split())[:120]
         raise ValueError(f"{path} is no netCDF file, or is cut off ({reason}). Save the fit anew.") from None
