@@ -37,7 +37,7 @@ def test_the_shell_says_it_in_one_line_and_writes_nothing(words, tmp_path, capsy
 
 def test_a_save_that_fails_leaves_no_file_and_the_old_one_whole(tmp_path: Path) -> None:
     fit = zoo.run("coin_flip", "exact", draws=5)
-    broken = dataclasses.replace(fit, settings={"unspeakable": object()})
+    broken = dataclasses.replace(fit, problem=dataclasses.replace(fit.problem, hyper={"a": object()}))
     with pytest.raises((TypeError, ValueError)):
         broken.save(tmp_path / "fit.nc")
     assert list(tmp_path.iterdir()) == []

@@ -122,7 +122,7 @@ def test_unknown_names_come_with_the_nearest_right_one(call, wrong, suggested) -
 
 
 def test_unknown_attribute_of_the_front_door() -> None:
-    with pytest.raises(AttributeError, match="'lode'.*'load'"):
+    with pytest.raises(AttributeError, match=r"'lode'.*'load'"):
         zoo.lode  # noqa: B018
 
 

@@ -11,7 +11,6 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import pyro
 import pyro.distributions as dist
 import torch
 from pyro.poutine.messenger import Messenger
@@ -108,9 +107,21 @@ class _Nothing(Messenger):
             msg["done"] = True
 
 
+class _Unobserved(Messenger):
+    """Makes observed sites ordinary ones.
+
+    Unlike `poutine.uncondition` it leaves deterministic sites alone: those would be drawn anew from a Delta that
+    a plate has expanded, and come out as (8, 8) for (8,).
+    """
+
+    def _pyro_sample(self, msg: Any) -> None:
+        if msg["is_observed"] and not is_deterministic(msg):
+            msg["is_observed"], msg["value"] = False, None
+
+
 def _conditioned(problem: Problem) -> Callable[..., Any]:
     """The model with every observed site made an ordinary one; with `Data` leaving y out does that."""
-    return problem.model if isinstance(problem.data, Data) else pyro.poutine.uncondition(problem.model)
+    return problem.model if isinstance(problem.data, Data) else _Unobserved()(problem.model)
 
 
 def _parts(record: Record, values: dict[str, Tensor]) -> tuple[dict[str, Any], dict[str, Tensor]]:
