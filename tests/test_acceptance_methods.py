@@ -14,7 +14,7 @@ from tests.small_models import location, steep_line, two_weights
 from tests.statistics import assert_close_iid, assert_close_mcmc
 
 F64 = torch.float64
-SVI = {"steps": 3000, "lr": 0.02, "particles": 4, "draws": 20_000}
+SVI = {"steps": 2000, "lr": 0.02, "particles": 4, "draws": 20_000}
 
 
 def coin(n: int, heads: int, a: float = 1.0, b: float = 1.0) -> zoo.Problem:
@@ -192,6 +192,7 @@ def test_svi_of_the_line_is_the_mean_field_optimum() -> None:
         assert_close_svi(both, right.LINE["mean"], right.LINE["sd"])
 
 
+@pytest.mark.slow
 def test_svi_of_the_two_weight_network_is_over_confident() -> None:
     answer = right.TWO_WEIGHTS
     posterior = zoo.run(two_weights(), "svi", seed=3, restarts=2, **{**SVI, "draws": 20_000})
@@ -265,7 +266,8 @@ def test_nuts_of_the_steep_line_with_two_chains() -> None:
 def test_nuts_of_the_two_weight_network() -> None:
     """Chains keep their sign, so what does not depend on it is judged."""
     answer = right.TWO_WEIGHTS
-    posterior = nuts(two_weights(), seed=6, draws=1500)
+    # The ridge w1 w2 = const is thin where w2 is large: a small step reaches it.
+    posterior = zoo.run(two_weights(), "nuts", chains=16, draws=4000, warmup=1000, target_accept=0.99, seed=6)
     w = torch.stack([posterior.draws["w1"], posterior.draws["w2"]], -1)
     assert_close_mcmc(w.abs(), answer["abs_mean"], answer["abs_sd"])
     assert_close_mcmc(w.prod(-1), answer["product_mean"])

@@ -83,6 +83,25 @@ def test_a_batch_of_scalars_without_to_event() -> None:
     assert fit.log_likelihood().shape == (2, 10, 6)
 
 
+def test_a_deterministic_site_in_a_plate_keeps_its_shape() -> None:
+    """Pyro's uncondition draws it anew from an expanded Delta: (8, 8) for (8,)."""
+
+    def schools(sigma, y):
+        mu = pyro.sample("mu", dist.Normal(sigma.new_zeros(()), 5.0))
+        with pyro.plate("school", sigma.shape[0]):
+            eta = pyro.sample("eta", dist.Normal(sigma.new_zeros(()), 1.0))
+            theta = pyro.deterministic("theta", mu + eta)
+            pyro.sample("y", dist.Normal(theta, sigma), obs=y)
+
+    problem = zoo.Problem("schools", schools, {"sigma": torch.ones(8, dtype=F64), "y": _normal(8)})
+    fit = zoo.run(problem, "prior", draws=6)
+    seen = fit.predict()
+    assert {seen[k].shape for k in ("theta", "y", "mean")} == {(1, 6, 8)}
+    torch.testing.assert_close(seen["theta"], fit.draws["mu"][..., None] + fit.draws["eta"])
+    assert fit.log_likelihood().shape == (1, 6, 8)
+    assert not (seen["y"] == problem.data["y"]).any()
+
+
 @pytest.mark.filterwarnings("ignore:Estimated shape parameter")
 def test_a_bare_plate_has_one_log_likelihood_a_row_and_loo_runs() -> None:
     import arviz as az
@@ -169,26 +188,27 @@ def test_laplace_draws_have_the_covariance_that_is_stated() -> None:
 
 
 FRESH = """
-import sys, torch, zoo
-x = torch.linspace(-1, 1, 40).reshape(8, 5)
-data = zoo.Data(x, x.sum(1))
-fit = zoo.run(zoo.load("linear_regression", data=data), sys.argv[1], seed=3, **eval(sys.argv[2]))
-print(fit.draws["w"].double().mean((0, 1)).tolist())
+import torch, zoo
+from tests.test_reported_troubles import fits
+print(fits(5))
 """
 
 
-@pytest.mark.parametrize(
-    ("method", "options"), [("svi", {"steps": 60, "draws": 10}), ("map", {}), ("laplace", {"draws": 10})]
-)
-def test_a_second_fit_of_another_size_is_a_fresh_one(method, options) -> None:
-    x = torch.linspace(-1, 1, 24).reshape(8, 3)
-    zoo.run(zoo.load("linear_regression", data=zoo.Data(x, x.sum(1))), method, seed=3, **options)
-    x = torch.linspace(-1, 1, 40).reshape(8, 5)
-    second = zoo.run(zoo.load("linear_regression", data=zoo.Data(x, x.sum(1))), method, seed=3, **options)
-    root = Path(__file__).parent.parent
+def fits(columns: int) -> list[list[float]]:
+    """Mean weights of three methods on 8 rows of as many columns."""
+    x = torch.linspace(-1, 1, 8 * columns).reshape(8, columns)
+    problem = zoo.load("linear_regression", data=zoo.Data(x, x.sum(1)))
+    runs = {"svi": {"steps": 60, "draws": 10}, "map": {}, "laplace": {"draws": 10}}
+    found = [zoo.run(problem, method, seed=3, **options) for method, options in runs.items()]
+    return [fit.draws["w"].double().mean((0, 1)).tolist() for fit in found]
+
+
+def test_a_second_fit_of_another_size_is_a_fresh_one() -> None:
+    fits(3)
+    second, root = fits(5), Path(__file__).parent.parent
     out = subprocess.run(
-        [sys.executable, "-c", FRESH, method, repr(options)],
+        [sys.executable, "-W", "ignore", "-c", FRESH],
         capture_output=True, text=True, check=True, cwd=root, env={**os.environ, "PYTHONPATH": str(root)},
     )  # fmt: skip
-    alone = eval(out.stdout)
-    assert second.draws["w"].double().mean((0, 1)).tolist() == pytest.approx(alone, abs=1e-6)
+    for here, alone in zip(second, eval(out.stdout), strict=True):
+        assert here == pytest.approx(alone, abs=1e-6)
