@@ -110,8 +110,8 @@ class _Nothing(Messenger):
 class _Unobserved(Messenger):
     """Makes observed sites ordinary ones.
 
-    Unlike `poutine.uncondition` it leaves deterministic sites alone: those would be drawn anew from a Delta that
-    a plate has expanded, and come out as (8, 8) for (8,).
+    Unlike `poutine.uncondition` it leaves deterministic sites alone: those would be drawn anew from a Delta
+    that a plate has expanded, and come out as (8, 8) for (8,).
     """
 
     def _pyro_sample(self, msg: Any) -> None:
