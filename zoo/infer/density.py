@@ -12,14 +12,16 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import torch
+from pyro.distributions import constraints
 from torch import Tensor
 
 from guides.supports import unconstrain
-from zoo.core.handlers import LogProb, Unconstrained, Values, pyro_state
+from zoo.core.handlers import LogProb, Record, Unconstrained, Values, pyro_state
 from zoo.core.problem import Problem
 from zoo.core.sites import Sites, sites
 
 log = logging.getLogger("zoo")
+CHUNK = 128  # positions evaluated at once where no gradient is needed: bounds memory
 
 
 class Block(NamedTuple):
@@ -67,7 +69,7 @@ class Density:
     def split(self, position: Tensor) -> dict[str, Tensor]:
         """Position (..., dim) -> {site: unconstrained coordinates (..., *coordinates)}."""
         lead = position.shape[:-1]
-        return {b.name: position[..., b.start : b.stop].reshape(*lead, *b.coordinates) for b in self.blocks}
+        return {b.name: position[..., b.start : b.stop].reshape((*lead, *b.coordinates)) for b in self.blocks}
 
     def log_density(self, position: Tensor, jacobian: bool = True, arguments: Any = None) -> Tensor:
         """log pi of one position (dim,), a float64 scalar; differentiable and vmap-safe if the model is.
@@ -129,7 +131,7 @@ class Density:
     def _batched(self, function: Callable[[Tensor], Any], position: Tensor) -> Any:
         """Maps a function of one position over the first axis, by this density's engine."""
         if self.engine == "eager":
-            return torch.func.vmap(function)(position)
+            return torch.func.vmap(function, chunk_size=CHUNK)(position)
         rows = [function(row) for row in position]
         if isinstance(rows[0], dict):
             return {name: torch.stack([row[name] for row in rows]) for name in rows[0]}
@@ -148,10 +150,10 @@ class Density:
             return {b.name: point.values[b.name] for b in self.blocks}
 
         with pyro_state(validate=False), torch.no_grad():
-            if all(isinstance_real(self.sites.latent[b.name].fn.support) for b in self.blocks):
+            if all(is_real(self.sites.latent[b.name].fn.support) for b in self.blocks):
                 return self.split(position)
             flat = self._batched(values, position.reshape(-1, self.dim))
-        return {b.name: flat[b.name].reshape(*lead, *b.shape) for b in self.blocks}
+        return {b.name: flat[b.name].reshape((*lead, *b.shape)) for b in self.blocks}
 
     def unconstrain(self, values: Mapping[str, Tensor]) -> Tensor:
         """{site: values (..., *shape)} -> positions (..., dim); the inverse of `constrain`."""
@@ -159,7 +161,7 @@ class Density:
         if missing:
             raise ValueError(f"values must name every latent site; missing {missing}.")
         lead = values[self.blocks[0].name].shape[: -len(self.blocks[0].shape) or None]
-        rows = {b.name: values[b.name].reshape(-1, *b.shape) for b in self.blocks}
+        rows = {b.name: values[b.name].reshape((-1, *b.shape)) for b in self.blocks}
         count = rows[self.blocks[0].name].shape[0]
         with pyro_state(validate=False), torch.no_grad():
             flat = [self._coordinates({n: v[i] for n, v in rows.items()}) for i in range(count)]
@@ -167,8 +169,6 @@ class Density:
 
     def _coordinates(self, values: Mapping[str, Tensor]) -> Tensor:
         """One point's unconstrained coordinates (dim,), each support taken at that point."""
-        from zoo.core.handlers import Record
-
         args, kwargs = self.problem.arguments()
         with Record() as record, Values(values):
             self.problem.model(*args, **kwargs)
@@ -179,10 +179,8 @@ class Density:
         return torch.cat(parts)
 
 
-def isinstance_real(support: Any) -> bool:
+def is_real(support: Any) -> bool:
     """Whether a support is the whole real line (or independent copies of it)."""
-    from pyro.distributions import constraints
-
     while isinstance(support, constraints.independent):
         support = support.base_constraint
     return support is constraints.real
