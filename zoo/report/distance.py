@@ -16,7 +16,7 @@ from .groups import point_sites, to_numpy
 from .marginals import Marginal, distances, marginal
 from .quantities import Quantity, quantities, test_inputs, thin
 from .scores import scores
-from .table import sentence, table
+from .table import sentence, table, wrap
 
 OVER_CONFIDENT, UNDER_CONFIDENT, WRONG = 0.8, 1.25, 0.5
 # R-hat and ESS are judged at so many outputs and so many weights, evenly spread.
@@ -49,7 +49,7 @@ class Comparison:
         return tuple(sentence(row, self.sites) for row in self.frame.to_dict("records")[1:])
 
     def __str__(self) -> str:
-        return "\n".join([table(self.frame), *self.notes, *self.sentences])
+        return "\n".join([table(self.frame), *map(wrap, self.notes), *map(wrap, self.sentences)])
 
     __repr__ = __str__
 
@@ -192,7 +192,7 @@ def _summary(part: pd.DataFrame) -> dict[str, Any]:
     medians = judged[["sd_ratio", "w1", "w1_floor", "in50", "in80", "in95"]].median()
     out: dict[str, Any] = {name: float(value) for name, value in medians.items()}
     out["off"] = float(part["off"].abs().max())
-    out["z"] = float(part["z"].abs().max())
+    out["z"] = float(part.loc[~part["constant"], "z"].abs().max())
     verdict = []
     if out["sd_ratio"] < OVER_CONFIDENT:
         verdict.append("over-confident")

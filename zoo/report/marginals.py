@@ -47,7 +47,9 @@ def marginal(draws: NDArray[np.floating], weights: Array | None, kind: str) -> M
     spread = weighted_mean((values - mean) ** 2, weights)
     correction = count / (count - 1) if weights is None and count > 1 else 1.0
     sd = np.where(fixed, 0.0, np.sqrt(spread * correction))
-    mcse = np.where(fixed, 0.0, _mcse(values, sd, weights, kind))
+    mcse = _mcse(values, sd, weights, kind)
+    if kind != "members":
+        mcse = np.where(fixed, 0.0, mcse)
     ess = np.full(len(mean), float(count))
     known = (mcse > 0) & np.isfinite(mcse)
     ess[known] = (sd[known] / mcse[known]) ** 2

@@ -73,7 +73,12 @@ def _legend(rows: list[dict[str, Any]], short: str) -> list[str]:
         "gold's; W1: median 1-Wasserstein in gold sds (floor: of as many gold draws); in: % of gold's draws "
         f"inside central 50/80/95 % intervals; {scored}Rf, Rw: R-hat of f, of weights; s: seconds."
     )
-    return textwrap.wrap(text, WIDTH)
+    return [wrap(text)]
+
+
+def wrap(text: str) -> str:
+    """A sentence in lines of at most 110 columns; further lines are indented."""
+    return textwrap.fill(text, WIDTH, subsequent_indent="  ", break_on_hyphens=False)
 
 
 def sentence(row: dict[str, Any], sites: pd.DataFrame) -> str:
