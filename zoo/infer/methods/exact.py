@@ -19,7 +19,8 @@ from guides.supports import unconstrain
 from zoo.core.posterior import Posterior
 from zoo.core.problem import Data, Exact, Problem
 from zoo.core.randomness import seeded
-from zoo.infer.density import Density, density
+from zoo.core.sites import Site, sites
+from zoo.infer.density import density
 
 Draws = dict[str, Tensor]
 
@@ -50,12 +51,12 @@ def fit(
         )
     answer = _answer(problem, rows)
     problem = _first_rows(problem, rows)
-    target = density(problem)
-    positions, jacobian = _unconstrained(target, _draw(answer, target, chains * draws, seed))
+    latent = sites(problem).latent
+    position, jacobian = _unconstrained(latent, _draw(answer, latent, problem, chains * draws, seed))
     # Back from the positions, so that a theta that rounds to 1 lies inside its support.
-    values = target.constrain(positions)
+    values = {name: _transform(site)(position[name]) for name, site in latent.items()}
     log_q = _log_q(answer, values) + jacobian
-    log_p = log_q if rows == 0 else target.log_prob(positions)
+    log_p = log_q if rows == 0 else _log_p(problem, position)
     shape = (chains, draws)
     return Posterior(
         problem,
@@ -102,23 +103,23 @@ def _factors(answer: Exact) -> list[tuple[tuple[str, ...], Any]]:
     ]
 
 
-def _draw(answer: Exact, target: Density, count: int, seed: int) -> Draws:
+def _draw(answer: Exact, latent: dict[str, Site], problem: Problem, count: int, seed: int) -> Draws:
     """`count` joint draws {site: (count, *shape)} in the problem's dtype."""
-    blocks, factors = {b.name: b for b in target.blocks}, _factors(answer)
-    if {name for key, _ in factors for name in key} != set(blocks):
+    factors, like = _factors(answer), problem.tensor
+    if {name for key, _ in factors for name in key} != set(latent):
         known = ", ".join(map(str, answer.posterior))
         raise ValueError(
-            f"exact must give the posterior of every latent site ({', '.join(blocks)}), got {known}."
+            f"exact must give the posterior of every latent site ({', '.join(latent)}), got {known}."
         )
     values: Draws = {}
-    with seeded(seed, target.device):
+    with seeded(seed, like.device):
         for key, fn in factors:
-            flat = fn.sample((count,)).to(target.dtype).reshape(count, -1)
-            pieces = flat.split([math.prod(blocks[n].shape) for n in key], 1)
+            flat = fn.sample((count,)).to(like).reshape(count, -1)
+            pieces = flat.split([math.prod(latent[n].shape) for n in key], 1)
             values |= {
-                n: piece.reshape((count, *blocks[n].shape)) for n, piece in zip(key, pieces, strict=True)
+                n: piece.reshape((count, *latent[n].shape)) for n, piece in zip(key, pieces, strict=True)
             }
-    return {name: values[name] for name in blocks}
+    return {name: values[name] for name in latent}
 
 
 def _log_q(answer: Exact, values: Draws) -> Tensor:
@@ -133,13 +134,24 @@ def _log_q(answer: Exact, values: Draws) -> Tensor:
     return total
 
 
-def _unconstrained(target: Density, values: Draws) -> tuple[Tensor, Tensor]:
-    """Positions (count, dim) of the values, and log |d theta / d u| of each; supports must be fixed ones."""
-    parts, jacobian = [], torch.zeros((), dtype=torch.float64, device=target.device)
+def _transform(site: Site) -> Any:
+    return unconstrain(site.fn.support, site.name)
+
+
+def _unconstrained(latent: dict[str, Site], values: Draws) -> tuple[Draws, Tensor]:
+    """Unconstrained coordinates of the values, and log |d theta / d u| of each; supports must be fixed."""
+    position, jacobian = {}, torch.zeros((), dtype=torch.float64)
     for name, value in values.items():
-        transform = unconstrain(target.sites.latent[name].fn.support, name)
-        u = transform.inv(value)
-        log_det = transform.log_abs_det_jacobian(u, value)
-        jacobian = jacobian + log_det.reshape(len(value), -1).sum(-1, dtype=torch.float64)
-        parts.append(u.reshape(len(value), -1))
-    return torch.cat(parts, -1), jacobian
+        transform, count = _transform(latent[name]), len(value)
+        position[name] = transform.inv(value)
+        terms = transform.log_abs_det_jacobian(position[name], value).reshape(count, -1)
+        jacobian = jacobian.to(value.device) + terms.sum(-1, dtype=torch.float64)
+    return position, jacobian
+
+
+def _log_p(problem: Problem, position: Draws) -> Tensor:
+    """The unconstrained log density (count,), in pieces of about 10^7 numbers."""
+    target = density(problem)
+    flat = torch.cat([position[b.name].reshape(-1, b.coordinates.numel()) for b in target.blocks], 1)
+    piece = max(1, 10**7 // max(1, problem.tensor.shape[0]))
+    return torch.cat([target.log_prob(part) for part in flat.split(piece)])
