@@ -44,7 +44,7 @@ class Climb(NamedTuple):
 def choose_engine(engine: str, fit: Fit, steps: int) -> str:
     """The engine to use; "auto" never depends on a timing.
 
-    "auto" is "loop" where the guide needs it; else "compiled" from 4,000 steps on, for at most 50,000 parameters,
+    It is "loop" where the guide needs it; else "compiled" from 4,000 steps on, for at most 50,000 parameters,
     on a machine with a compiler; else "eager": traced once, not compiled.
     """
     if engine not in ENGINES:

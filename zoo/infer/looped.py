@@ -1,8 +1,8 @@
 """The "loop" engine of variational fits: any guide Pyro can run, one particle after another.
 
 Its draws are Pyro's own (`rsample`), its parameters lie in a param store that exists only while it runs, and
-seeds take the place of standard normals: a particle is a function of (parameters, seed), as it is a function of
-(parameters, normals) under "vmap".
+seeds take the place of standard normals: a particle is a function of (parameters, seed), as it is a function
+of (parameters, normals) under "vmap".
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A problem and its guide as functions of flat tensors: what `svi` maximises and draws from.
 
-Two engines serve it. "vmap": guide parameters and standard normals are arguments of a pure function, mapped over
-particles and restarts. "loop" (zoo.infer.looped): one particle at a time with Pyro's own draws, for guides that
-are no function of standard normals or that hide parameters in modules.
+Two engines serve it. "vmap": guide parameters and standard normals are arguments of a pure function, mapped
+over particles and restarts. "loop" (zoo.infer.looped): one particle at a time with Pyro's own draws, for
+guides that are no function of standard normals or that hide parameters in modules.
 """
 
 from __future__ import annotations
@@ -187,7 +187,8 @@ class Variational:
             return self.guide
         values = self.layout.split(flat)
         own = {attribute: values[name] for name, attribute in self.layout.attributes.items()}
-        return lambda *args, **kwargs: torch.func.functional_call(self.guide, own, args, kwargs)  # type: ignore[arg-type]
+        module: Any = self.guide
+        return lambda *args, **kwargs: torch.func.functional_call(module, own, args, kwargs)
 
     def _run(self, flat: Tensor, noise: Tensor, given: Any) -> tuple[Messages, Messages]:
         args, kwargs = given

@@ -1,0 +1,151 @@
+"""Modes of a log density, from several starts and in float64, and the checks that each is one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from zoo.core.problem import Problem
+
+from .density import Density, density, is_real
+from .graph import trace
+from .lbfgs import Function, lbfgs
+from .starts import starts
+
+FAR = 5.0  # a coordinate further out than this may be on its way to infinity
+MOST = 2000  # coordinates that are probed one by one
+
+
+class Modes(NamedTuple):
+    """Where each restart ended: position (restart, dim) and log density (restart,), float64.
+
+    `trouble` {restart: why this is no interior mode}; `kinks` {restart: sites whose slope jumps there};
+    `reason` the search was ended early, or "".
+    """
+
+    target: Density
+    position: Tensor
+    value: Tensor
+    trouble: dict[int, str]
+    kinks: dict[int, list[str]]
+    reason: str
+    iterations: int
+
+
+def find_modes(
+    problem: Problem, *, jacobian: bool, restarts: int, seed: int, stop: Callable[[], str] = lambda: ""
+) -> Modes:
+    """Climbs the log density from `restarts` points of U(-2, 2), all at once.
+
+    Args:
+        problem: The problem; it is climbed in float64, whose rounding leaves 1e-6 of a log density of 1e4.
+        jacobian: True: the density of the unconstrained coordinates; False: log p(y, theta) itself.
+        restarts: Number of starts.
+        seed: Restart r's start depends on (seed, r) only.
+        stop: Ends the search early when it says so.
+    """
+    target = density(problem.to(dtype=torch.float64))
+    start = starts(target, restarts, seed)
+    ended = lbfgs(_downhill(target, start, jacobian), start, stop=stop)
+    trouble, kinks = {}, {}
+    for r in range(restarts):
+        if why := _trouble(target, ended.x[r], -ended.f[r], jacobian, bool(ended.rested[r])):
+            trouble[r] = why
+        elif sites := _kinks(target, ended.x[r], -ended.f[r], ended.grad[r], jacobian):
+            kinks[r] = sites
+    reason = "" if bool(ended.rested.all()) else stop()
+    return Modes(target, ended.x, -ended.f, trouble, kinks, reason, ended.iterations)
+
+
+def _downhill(target: Density, example: Tensor, jacobian: bool) -> Function:
+    """x (restart, dim) -> minus the log density and its gradient; traced once where the model allows it."""
+
+    def plain(x: Tensor) -> tuple[Tensor, Tensor]:
+        value, grad = target.value_and_grad(x, jacobian)
+        return -value, -grad
+
+    if target.engine == "loop":
+        return plain
+
+    def function(x: Tensor) -> tuple[Tensor, ...]:
+        gradient = torch.func.grad_and_value(lambda u: -target.log_density(u, jacobian))
+        grad, value = torch.func.vmap(gradient)(x)
+        return value, grad
+
+    graph = trace(function, (example,))
+
+    def traced(x: Tensor) -> tuple[Tensor, Tensor]:
+        with torch.no_grad():
+            value, grad = graph(x)
+        return value, grad
+
+    return traced
+
+
+# -- is it a mode? -------------------------------------------------------------------------------------------
+
+
+def _trouble(target: Density, u: Tensor, value: Tensor, jacobian: bool, rested: bool) -> str:
+    """Why a position is no interior mode, or ""."""
+    away = _escaping(target, u, value, jacobian)
+    if away:
+        return "no interior maximum: " + ", ".join(_limit(target, u, name) for name in away)
+    if not bool(torch.isfinite(value)):
+        return "no maximum: the density is not bounded"
+    return "" if rested else "the search did not come to rest"
+
+
+def _escaping(target: Density, u: Tensor, value: Tensor, jacobian: bool) -> list[str]:
+    """Sites that the density drives to infinity: further out, alone or together, it does not fall."""
+    far = (u.abs() >= FAR).nonzero()[:MOST, 0]
+    if not len(far):
+        return []
+    outwards = torch.where(u.abs() >= FAR, u, torch.zeros_like(u))
+    single = torch.zeros(len(far), len(u), dtype=u.dtype, device=u.device)
+    single[torch.arange(len(far)), far] = 1.0
+    rays = torch.cat([outwards.unsqueeze(0), single * u, single * u.sign()])
+    further = target.log_prob(u + rays, jacobian)
+    flat = further >= value
+    if bool(flat[0]):
+        return [b.name for b in target.blocks if bool((outwards[b.start : b.stop] != 0).any())]
+    moving = set(far[flat[1:].reshape(2, -1).any(0)].tolist())
+    return [b.name for b in target.blocks if moving & set(range(b.start, b.stop))]
+
+
+def _limit(target: Density, u: Tensor, name: str) -> str:
+    """Where a site goes as its far coordinates go on for ever."""
+    if is_real(target.sites.latent[name].fn.support):
+        return f"{name} grows without bound (separable data, or too flat a prior)"
+    out = torch.where(u.abs() >= FAR, 700 * u.sign(), u)
+    limit = target.constrain(out.unsqueeze(0))[name][0].reshape(-1)
+    if limit.numel() > 1:
+        return f"{name} -> the border of its support"
+    number = float(limit[0])
+    return f"{name} -> {'infinity' if number > 1e100 else f'{round(number, 6):g}'}"
+
+
+def _kinks(target: Density, u: Tensor, value: Tensor, grad: Tensor, jacobian: bool) -> list[str]:
+    """Sites where the slope jumps: it is not 0, and yet the density falls to both sides."""
+    steep = (grad.abs() > 1e-2).nonzero()[:MOST, 0]
+    if not len(steep):
+        return []
+    h = 1e-5 * (1 + u[steep].abs())
+    step = torch.zeros(len(steep), len(u), dtype=u.dtype, device=u.device)
+    step[torch.arange(len(steep)), steep] = h
+    fall = torch.stack([value - target.log_prob(u + side * step, jacobian) for side in (1, -1)])
+    kinked = set(steep[(fall > 0.01 * grad[steep].abs() * h).all(0)].tolist())
+    return [b.name for b in target.blocks if kinked & set(range(b.start, b.stop))]
+
+
+def describe(modes: Modes) -> str:
+    """The outcome of a search in one line, or ""."""
+    if modes.reason:
+        return f"{modes.reason} after {modes.iterations} iterations, before the modes were reached"
+    if not modes.trouble:
+        return ""
+    why = sorted(set(modes.trouble.values()))
+    which = f" ({len(modes.trouble)} of {len(modes.value)} restarts)" if len(modes.value) > 1 else ""
+    return "; ".join(why) + which
