@@ -9,7 +9,15 @@ from torch import Tensor
 
 from guides.supports import unconstrain
 
-from .handlers import Record, Unconstrained, in_plate, is_deterministic, is_latent, pyro_state, scaled_log_prob
+from .handlers import (
+    Record,
+    Unconstrained,
+    in_plate,
+    is_deterministic,
+    is_latent,
+    pyro_state,
+    scaled_log_prob,
+)
 from .problem import Data, Problem
 
 
@@ -41,9 +49,9 @@ class Sites(NamedTuple):
 class _Start(Unconstrained):
     """Answers every latent site with t(u), u uniform on (-2, 2) from its own generator."""
 
-    def __init__(self, seed: int, free: str | None) -> None:
+    def __init__(self, seed: int, free: str | None, like: Tensor) -> None:
         super().__init__({})
-        self.free = free
+        self.free, self.like = free, like
         self.generator = torch.Generator().manual_seed(seed)
 
     def _pyro_sample(self, msg: Any) -> None:
@@ -51,13 +59,13 @@ class _Start(Unconstrained):
             name, fn = msg["name"], msg["fn"]
             shape = unconstrain(fn.support, name).inverse_shape(fn.shape())
             u = torch.rand(shape, generator=self.generator, dtype=torch.float64) * 4 - 2
-            like = _like(fn)
+            like = _like(fn, self.like)
             self.coordinates = {name: u.to(like)}
             super()._pyro_sample(msg)
 
 
-def _like(fn: Any) -> Tensor:
-    """A tensor that carries the dtype and device a distribution samples in."""
+def _like(fn: Any, default: Tensor) -> Tensor:
+    """A tensor of the dtype and device that a distribution samples in; ImproperUniform holds none."""
     while hasattr(fn, "base_dist") and not isinstance(getattr(fn, "loc", None), Tensor):
         fn = fn.base_dist
     for value in vars(fn).values():
@@ -65,10 +73,10 @@ def _like(fn: Any) -> Tensor:
             return value
     for value in vars(fn).values():
         if isinstance(value, torch.distributions.Distribution):
-            return _like(value)
+            return _like(value, default)
     support = getattr(fn, "support", None)
     bound = getattr(support, "lower_bound", None)
-    return bound if isinstance(bound, Tensor) else torch.empty(0)
+    return bound if isinstance(bound, Tensor) else default
 
 
 def _site(msg: Any, plate: str) -> Site:
@@ -92,7 +100,7 @@ def sites(problem: Problem, seed: int = 0) -> Sites:
     # Without targets the model samples y itself: that is not a latent.
     free = problem.names["y"] if isinstance(problem.data, Data) and problem.data.y is None else None
     with pyro_state(validate=True), torch.random.fork_rng(devices=[]), torch.no_grad(), Record() as record:
-        with _Start(seed, free) as start:
+        with _Start(seed, free, problem.tensor) as start:
             problem.model(*args, **kwargs)
         _validate(record)
     plate = problem.names["plate"]
