@@ -144,9 +144,7 @@ def test_laplace_without_an_interior_mode_of_theta() -> None:
     """Beta(1, 1), no head in five: theta has no mode, logit(theta) has."""
     posterior = zoo.run(coin(5, 0), "laplace", draws=20_000, seed=2)
     u = only(posterior, "theta").logit()
-    sd = (
-        1 / 6 * 5 / 6 * 7
-    ) ** -0.5  # minus the second derivative of log Beta(1, 6) in the logit: 7 s (1 - s)
+    sd = (7 * 1 / 7 * 6 / 7) ** -0.5  # theta (1 - theta)^6 in the logit curves by 7 s (1 - s), s = 1/7
     assert_close_iid(u, right.COIN_NO_HEADS["laplace_mode"], sd)
 
 
