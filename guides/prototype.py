@@ -49,10 +49,29 @@ def latents(model: Callable[..., Any], init: Callable[..., Any], args: Any, kwar
         args: The model's positional arguments.
         kwargs: The model's keyword arguments.
     """
-    with torch.no_grad(), poutine.block(), InitMessenger(init):
+    like = _floating([*args, *kwargs.values()])
+
+    def first(site: Any) -> Any:
+        try:
+            return init(site)
+        except NotImplementedError:  # an improper prior cannot be sampled, which Pyro's starts all do
+            return _centre(site, like)
+
+    with torch.no_grad(), poutine.block(), InitMessenger(first):
         trace = poutine.trace(model).get_trace(*args, **kwargs)
     sites = trace.iter_stochastic_nodes()
     return {name: _latent(site) for name, site in sites if not site_is_subsample(site)}
+
+
+def _floating(values: list[Any]) -> Tensor:
+    """A tensor of the dtype and device that the model works in."""
+    return next((v for v in values if isinstance(v, Tensor) and v.is_floating_point()), torch.empty(0))
+
+
+def _centre(site: Any, like: Tensor) -> Tensor:
+    """The value at the origin of a site's unconstrained coordinates."""
+    transform = unconstrain(site["fn"].support, site["name"])
+    return transform(like.new_zeros(transform.inverse_shape(site["fn"].shape())))
 
 
 def bounds(support: Any) -> list[Tensor]:

@@ -15,32 +15,25 @@ CHUNK = 50  # columns at once: 5,000 weights then fit in less than a gigabyte
 def hessian(target: Density, position: Tensor, jacobian: bool = True) -> Tensor:
     """Minus the second derivatives of the log density at one position (dim,): Laplace's precision (dim, dim).
 
-    Forward over reverse where the model vectorises, else double backward, row by row.
+    Reverse over reverse: many rows at once where the model vectorises, else one by one. (Forward over reverse
+    would be cheaper, but torch's forward mode warns of torch.jit at its first use.)
     """
     with pyro_state(validate=False):
-        rows = None
-        if target.engine == "eager":
-            try:
-                rows = _forward_over_reverse(target, position, jacobian)
-            except (RuntimeError, NotImplementedError):  # an operation without a forward derivative
-                rows = None
-        if rows is None:
-            rows = _double_backward(target, position, jacobian)
-    return -(rows + rows.mT) / 2
+        rows = _together if target.engine == "eager" else _one_by_one
+        found = rows(target, position, jacobian)
+    return -(found + found.mT) / 2
 
 
-def _forward_over_reverse(target: Density, position: Tensor, jacobian: bool) -> Tensor:
+def _together(target: Density, position: Tensor, jacobian: bool) -> Tensor:
     gradient = torch.func.grad(lambda u: target.log_density(u, jacobian))
-
-    def column(direction: Tensor) -> Tensor:
-        return torch.func.jvp(gradient, (position,), (direction,))[1]
-
+    _, pull_back = torch.func.vjp(gradient, position)
     eye = torch.eye(len(position), dtype=position.dtype, device=position.device)
-    with torch.no_grad():
-        return torch.cat([torch.func.vmap(column)(part) for part in eye.split(CHUNK)])
+    return torch.cat(
+        [torch.func.vmap(lambda row: pull_back(row)[0])(part) for part in eye.split(CHUNK)]
+    ).detach()
 
 
-def _double_backward(target: Density, position: Tensor, jacobian: bool) -> Tensor:
+def _one_by_one(target: Density, position: Tensor, jacobian: bool) -> Tensor:
     point = position.detach().clone().requires_grad_(True)
     with torch.enable_grad():
         (grad,) = torch.autograd.grad(target.log_density(point, jacobian), point, create_graph=True)

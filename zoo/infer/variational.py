@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import pyro
 import torch
-from pyro.infer.autoguide import AutoGuide
+from pyro.poutine.messenger import Messenger
 from torch import Tensor
 
 from guides.supports import unconstrain
@@ -69,14 +69,25 @@ class Batch(NamedTuple):
 ALL = Batch()
 
 
+class _Plain(Messenger):
+    """Names of parameters that code reads from a module itself: their pyro.param only announces them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: set[str] = set()
+
+    def _pyro_param(self, msg: Any) -> None:
+        if len(msg["args"]) > 1 and isinstance(msg["args"][1], torch.nn.Parameter):
+            self.names.add(msg["name"])
+
+
 class Prepared(NamedTuple):
-    """A guide that has run once: its parameters, and the messages of that run."""
+    """A guide that has run once: its parameters (`plain` ones live in modules), and that run's messages."""
 
     guide: Guide
     params: dict[str, Tensor]
     constraints: dict[str, Any]
-    q: Messages
-    p: Messages
+    plain: set[str]
 
 
 def prepare(guide: Guide, problem: Problem, seed: int) -> Prepared:
@@ -87,11 +98,12 @@ def prepare(guide: Guide, problem: Problem, seed: int) -> Prepared:
     """
     args, kwargs = problem.arguments()
     with quiet(validate=True), seeded(seed, problem.tensor.device), torch.no_grad():
-        q, p = run(problem.model, guide, args, kwargs)
+        with _Plain() as plain:
+            q, p = run(problem.model, guide, args, kwargs)
         state = pyro.get_param_store().get_state()
         params, constraints = dict(state["params"]), dict(state["constraints"])
     check_sites(q, p)
-    return Prepared(guide, params, constraints, q, p)
+    return Prepared(guide, params, constraints, plain.names)
 
 
 def arguments(problem: Problem, x: Tensor | None, y: Tensor | None) -> Any:
@@ -267,22 +279,13 @@ def own_parameters(prepared: Prepared) -> dict[str, str]:
     Raises:
         HiddenParameters: If a plain parameter belongs to a module that is not the guide.
     """
-    plain = {n: p for n, p in prepared.params.items() if n in plain_parameters(prepared)}
-    if not plain:
+    if not prepared.plain:
         return {}
-    if not isinstance(prepared.guide, AutoGuide):
-        raise HiddenParameters(f"parameters {sorted(plain)} belong to modules inside the guide")
+    if not isinstance(prepared.guide, torch.nn.Module):
+        raise HiddenParameters(f"parameters {sorted(prepared.plain)} belong to modules inside the guide")
     names = {id(p): name for name, p in prepared.guide.named_parameters()}
-    return {n: names[id(p)] for n, p in plain.items()}
+    return {n: names[id(prepared.params[n])] for n in prepared.plain}
 
 
 class HiddenParameters(ValueError):
     """Parameters that live in modules a guide closes over: no argument can replace them."""
-
-
-def plain_parameters(prepared: Prepared) -> set[str]:
-    """Parameters that are torch.nn.Parameter themselves, not values answered by pyro.param."""
-    if isinstance(prepared.guide, torch.nn.Module):
-        inside = {id(p): n for n, p in prepared.guide.named_parameters() if not n.endswith("_unconstrained")}
-        return {n for n, p in prepared.params.items() if id(p) in inside}
-    return {n for n, p in prepared.params.items() if isinstance(p, torch.nn.Parameter)}
