@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import logging
 import os
 import resource
@@ -119,6 +120,22 @@ def test_run_prints_the_coins_numbers(capsys: pytest.CaptureFixture[str]) -> Non
     assert "outcome: ok" in printed
 
 
+def _normal_chains(shift: float) -> zoo.Posterior:
+    """Four chains of 500 draws of theta; the last one shifted."""
+    import torch
+
+    good = zoo.run("coin_flip", "exact", draws=500, chains=4)
+    theta = good.draws["theta"] + shift * torch.tensor([0.0, 0.0, 0.0, 1.0])[:, None]
+    return dataclasses.replace(good, kind="markov", draws={"theta": theta})
+
+
+def test_run_says_when_chains_disagree() -> None:
+    from zoo.cli.summary import summary
+
+    assert "note:" not in summary(_normal_chains(0.0))
+    assert "note: R-hat up to" in summary(_normal_chains(0.5))
+
+
 def test_run_leaves_logging_as_it_was() -> None:
     logger = logging.getLogger("zoo")
     before = (logger.level, [*logger.handlers])
@@ -156,8 +173,6 @@ def test_run_saves_and_compare_reads(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 
 def test_an_outcome_that_is_not_ok_is_exit_code_1(monkeypatch: pytest.MonkeyPatch) -> None:
-    import dataclasses
-
     good = zoo.run("coin_flip", "exact", draws=10)
     bad = dataclasses.replace(good, outcome="not converged: raise steps or lower lr")
     monkeypatch.setattr(zoo, "run", lambda *args, **kwargs: bad)

@@ -10,6 +10,9 @@ from zoo.report.layout import layout
 
 # A site of more numbers is shown as the range over them.
 MOST_LINES = 10
+# No fine judgement: a perfect chain of 450 effective draws shows R-hat > 1.01 in a third of all scalars.
+WORST_RHAT = 1.05
+LEAST_ESS = 100
 HEAD = ("", "mean", "sd", "R-hat", "ESS")
 
 
@@ -31,8 +34,8 @@ def values(posterior: Posterior) -> dict[str, np.ndarray]:
 
 
 def _range(numbers: np.ndarray) -> str:
-    low, high = float(numbers.min()), float(numbers.max())
-    return f"{low:.4g}" if numbers.size == 1 else f"{low:.4g} .. {high:.4g}"
+    ends = [f"{float(end):.4g}" for end in (numbers.min(), numbers.max())]
+    return " .. ".join(dict.fromkeys(ends))
 
 
 def _judged(draws: np.ndarray, kind: str) -> tuple[str, str]:
@@ -44,6 +47,19 @@ def _judged(draws: np.ndarray, kind: str) -> tuple[str, str]:
     return f"{float(diagnostics.rhat(draws).max()):.3f}", f"{float(diagnostics.ess(draws).min()):.0f}"
 
 
+def mixing(posterior: Posterior, draws: dict[str, np.ndarray]) -> str:
+    """What to do where chains clearly disagree (R-hat > 1.05, or under 100 effective draws a chain), or ""."""
+    if posterior.kind != "markov":
+        return ""
+    r = max(float(diagnostics.rhat(d).max()) for d in draws.values())
+    n = min(float(diagnostics.ess(d).min()) for d in draws.values())
+    if r <= WORST_RHAT and n >= LEAST_ESS * posterior.shape[0]:
+        return ""
+    return (
+        f"note: R-hat up to {r:.3f}, ESS down to {n:.0f}: do not trust these numbers; raise warmup and draws"
+    )
+
+
 def _row(label: str, draws: np.ndarray, posterior: Posterior) -> tuple[str, ...]:
     weights = None if posterior.weights is None else posterior.weights.cpu().numpy()
     mean = diagnostics.weighted_mean(draws, weights)
@@ -53,10 +69,10 @@ def _row(label: str, draws: np.ndarray, posterior: Posterior) -> tuple[str, ...]
     return (label, _range(mean), spread, *_judged(draws, posterior.kind))
 
 
-def rows(posterior: Posterior) -> list[tuple[str, ...]]:
+def rows(posterior: Posterior, draws_of: dict[str, np.ndarray]) -> list[tuple[str, ...]]:
     """The table's lines: one a number for small sites, one with ranges for big ones."""
     table = []
-    for name, draws in values(posterior).items():
+    for name, draws in draws_of.items():
         shape = draws.shape[2:]
         if draws[0, 0].size > MOST_LINES:
             table.append(_row(f"{name} {'x'.join(map(str, shape))}", draws, posterior))
@@ -69,7 +85,8 @@ def rows(posterior: Posterior) -> list[tuple[str, ...]]:
 
 def summary(posterior: Posterior) -> str:
     """The table, the seconds, the outcome and, where it is known, the log evidence, ready to print."""
-    table = [HEAD, *rows(posterior)]
+    numbers = values(posterior)
+    table = [HEAD, *rows(posterior, numbers)]
     widths = [max(len(line[i]) for line in table) for i in range(len(HEAD))]
     pad = [str.ljust, *[str.rjust] * (len(HEAD) - 1)]
     lines = ["  ".join(f(c, w) for f, c, w in zip(pad, line, widths, strict=True)) for line in table]
@@ -78,5 +95,7 @@ def summary(posterior: Posterior) -> str:
     facts = [f"{posterior.problem.name}, {posterior.method}: {chains} x {draws} draws; {seconds}"]
     if isinstance(evidence := posterior.settings.get("log_evidence"), float):
         facts.append(f"log evidence {evidence:.6g}")
+    if note := mixing(posterior, numbers):
+        facts.append(note)
     shown = [facts[0], *(line.rstrip() for line in lines), *facts[1:], f"outcome: {posterior.outcome}"]
     return "\n".join(shown)
