@@ -10,6 +10,7 @@ import pytest
 import torch
 from sklearn import datasets
 
+import zoo
 from zoo.core.problem import Data
 from zoo.data import labels, tables, toy
 
@@ -210,6 +211,21 @@ def test_signed_labels_are_mapped_and_said_once(caplog):
 def test_other_codings_are_refused_by_name(y, message):
     with pytest.raises(ValueError, match=message):
         labels.binary(Data(X, torch.tensor(y)))
+
+
+def test_a_measured_target_is_no_class_and_a_class_no_measurement():
+    with pytest.raises(ValueError, match="214 different values in 442 rows"):
+        zoo.load("logistic_regression", "diabetes")
+    with pytest.raises(ValueError, match="a measured target, got the classes setosa"):
+        zoo.load("bnn_regression", "iris")
+    with pytest.raises(ValueError, match=r"3 different values.*y == positive class"):
+        zoo.load("logistic_regression", "iris")
+    assert zoo.load("logistic_regression", "breast_cancer").data.y.dtype == torch.float32
+
+
+def test_targets_of_a_regression_follow_x():
+    data = labels.real(Data(X, torch.tensor([1, 2, 3, 4]), X, torch.ones(4, dtype=torch.float64)))
+    assert data.y.dtype == data.y_test.dtype == torch.float32
 
 
 def test_one_hot_labels_are_refused():

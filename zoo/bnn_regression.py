@@ -32,7 +32,9 @@ from torch import Tensor
 from zoo.core.activations import activation_function
 from zoo.core.priors import layer_scales, shrink, weights
 from zoo.core.problem import Data
-from zoo.data import toy
+from zoo.data import labels, toy
+
+prepare = labels.real
 
 
 def data(seed: int = 0, n: int = 100) -> Data:

@@ -32,7 +32,9 @@ from torch import Tensor
 from zoo.core.conjugate import Conjugate, linear_gaussian
 from zoo.core.priors import weights
 from zoo.core.problem import Data, Exact
-from zoo.data import toy
+from zoo.data import labels, toy
+
+prepare = labels.real
 
 
 def data(seed: int = 0, n: int = 25, outputs: int = 1) -> Data:

@@ -122,8 +122,10 @@ def classes(table: Table, target: str) -> tuple[np.ndarray, list[str]]:
     where = f"{table.source}: target '{target}'"
     if len(found) < 2:
         raise ValueError(f"{where} needs at least 2 classes, got only {found}. Add rows of another class.")
-    measured = column.dtype != object and not np.equal(column, np.round(column)).all()
-    if measured or len(found) > max(2, len(column) // 2):
+    text = column.dtype == object
+    measured = not text and not np.equal(column, np.round(column)).all()
+    # A year or a score is whole too; few rows a class give it away.
+    if measured or len(found) > max(2, len(column) // (2 if text else 5)):
         raise ValueError(
             f"{where} has {len(found)} different values in {len(column)} rows, too many (or too uneven) for "
             "classes. Use a regression model (classify=False), or name another target."

@@ -1,4 +1,4 @@
-"""Class labels in the coding the models expect."""
+"""Targets in the form the models expect: 0/1 for two classes, numbers in the dtype of x for regression."""
 
 from __future__ import annotations
 
@@ -28,10 +28,9 @@ def binary(data: Data) -> Data:
     signed = -1.0 in found
     if not set(found) <= ({-1.0, 1.0} if signed else {0.0, 1.0}):
         shown = ", ".join(f"{v:g}" for v in found[:5]) + (", ..." if len(found) > 5 else "")
-        raise ValueError(
-            f"labels must be 0/1 or -1/+1, got {len(found)} different values: {shown}. "
-            "Recode them, say y = (y == positive class), or load the table with classify=True."
-        )
+        coded = all(v == round(v) for v in found)
+        advice = "Recode them: y = (y == positive class)." if coded else "Load a table with classify=True."
+        raise ValueError(f"labels must be 0/1 or -1/+1, got {len(found)} different values: {shown}. {advice}")
     if signed:
         log.info("labels -1/+1 are read as 0/1")
 
@@ -39,6 +38,21 @@ def binary(data: Data) -> Data:
         return None if y is None else ((y.to(data.x) + 1) / 2 if signed else y.to(data.x))
 
     return dataclasses.replace(data, y=recoded(data.y), y_test=recoded(data.y_test))
+
+
+def real(data: Data) -> Data:
+    """The same data with y and y_test in the dtype of x.
+
+    Raises:
+        ValueError: For class labels, whose codes are no measurements.
+    """
+    if classes := data.info.get("classes"):
+        raise ValueError(
+            f"a regression needs a measured target, got the classes {', '.join(map(str, classes[:5]))}. "
+            "Use logistic_regression, or name another target column."
+        )
+    y, y_test = (None if y is None else y.to(data.x) for y in (data.y, data.y_test))
+    return dataclasses.replace(data, y=y, y_test=y_test)
 
 
 def _values(y: Tensor) -> list[float]:
