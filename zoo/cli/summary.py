@@ -48,7 +48,7 @@ def _judged(draws: np.ndarray, kind: str) -> tuple[str, str]:
 
 
 def mixing(posterior: Posterior, draws: dict[str, np.ndarray]) -> str:
-    """What to do where chains clearly disagree (R-hat > 1.05, or under 100 effective draws a chain), or ""."""
+    """What to do where chains clearly disagree (R-hat > 1.05, or under 100 effective draws a chain)."""
     if posterior.kind != "markov":
         return ""
     r = max(float(diagnostics.rhat(d).max()) for d in draws.values())
