@@ -20,7 +20,8 @@ from guides.normal import normal
 from guides.point import point, with_points
 from zoo.core.randomness import seeded
 from zoo.infer.families import choose, make
-from zoo.infer.variational import Variational, prepare
+from zoo.infer.prepared import prepare
+from zoo.infer.variational import Variational
 
 F64 = torch.float64
 LOC, SCALE = 0.6, 0.5
@@ -35,7 +36,7 @@ def coin() -> zoo.Problem:
     return zoo.load("coin_flip", n=10, heads=7).to(dtype=F64)
 
 
-# -- trap 1: the Jacobian ------------------------------------------------------------------------------------
+# -- trap 1: the Jacobian ----------------------------------------------------------------------------------
 
 
 def coin_elbo(loc: float, scale: float, jacobian: bool) -> float:
@@ -101,7 +102,7 @@ def test_where_the_lost_jacobian_leads() -> None:
     assert optimum(jacobian=False) == pytest.approx((0.700, 0.137), abs=4e-3)
 
 
-# -- stock Pyro -----------------------------------------------------------------------------------------------
+# -- stock Pyro --------------------------------------------------------------------------------------------
 
 
 def schools(x, y=None):
@@ -157,7 +158,7 @@ def test_a_guide_is_an_ordinary_pyro_guide() -> None:
     assert trace.nodes["eta"]["cond_indep_stack"][0].name == "data"
 
 
-# -- densities ------------------------------------------------------------------------------------------------
+# -- densities ---------------------------------------------------------------------------------------------
 
 
 def one(*shape: int) -> torch.Tensor:
@@ -222,7 +223,7 @@ def test_kl_between_normals_is_analytic(m, s, t, kl) -> None:
     torch.testing.assert_close(terms.elbo, terms.expected_log_likelihood - terms.kl)
 
 
-# -- points ---------------------------------------------------------------------------------------------------
+# -- points ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("family", [normal, AutoNormal], ids=["normal", "AutoNormal"])

@@ -17,7 +17,8 @@ from .elbo import Terms
 from .engine import MOST_COORDINATES, _has_compiler
 from .graph import compile_graph, trace
 from .looped import Looped
-from .variational import ALL, Batch, Variational, quiet
+from .prepared import ALL, Batch, quiet
+from .variational import Variational
 
 Fit = Variational | Looped
 Tensors = tuple[Tensor, ...]
@@ -60,9 +61,10 @@ def choose_engine(engine: str, fit: Fit, steps: int) -> str:
 
 
 def make_step(fit: Fit, rows: int | None, batch_scale: float) -> Callable[..., Tensors]:
-    """step(params, m, v, noise, lr, 1 - b1^t, 1 - b2^t[, x, y]) -> (params', m', v', finite, elbo, ell, kl).
+    """step(params, m, v, good, noise, *pace[, x, y]) -> (params', m', v', good', finite, *terms).
 
-    A restart whose ELBO or gradient is not finite stays where it is; `finite` (restart,) says so.
+    A restart whose ELBO or gradient is not finite stays where it is, which `finite` (restart,) says; `good`
+    are the last parameters at which both were.
 
     Args:
         fit: The problem and its guide.
@@ -70,13 +72,13 @@ def make_step(fit: Fit, rows: int | None, batch_scale: float) -> Callable[..., T
         batch_scale: n / rows.
     """
 
-    def step(params: Tensor, m: Tensor, v: Tensor, noise: Tensor, *rest: Tensor) -> Tensors:
+    def step(params: Tensor, m: Tensor, v: Tensor, good: Tensor, noise: Tensor, *rest: Tensor) -> Tensors:
         batch = Batch(rest[3], rest[4], shared=rows is None) if len(rest) > 3 else ALL
         grad, terms = fit.gradient(params, noise, batch, batch_scale)
         finite = torch.isfinite(terms.elbo) & torch.isfinite(grad).all(-1)
-        moved = adam(params, m, v, grad, Pace(*rest[:3]))
+        moved = (*adam(params, m, v, grad, Pace(*rest[:3])), params)
         keep = finite.unsqueeze(-1)
-        kept = [torch.where(keep, new, old) for new, old in zip(moved, (params, m, v), strict=True)]
+        kept = [torch.where(keep, new, old) for new, old in zip(moved, (params, m, v, good), strict=True)]
         return (*kept, finite, *terms)
 
     return step
@@ -112,11 +114,13 @@ def climb(
 ) -> Climb:
     """Runs Adam for `steps` steps, or until `stop` or a value that is not finite."""
     pace, source = schedule(steps, lr, fit.start), _Source(fit, particles, batch_size, seed)
-    # Three tensors of their own: a tensor passed twice would be one input to the tracer.
-    state: Any = (fit.start.clone(), torch.zeros_like(fit.start), torch.zeros_like(fit.start))
+    # Tensors of their own: a tensor passed twice would be one input to the tracer.
+    nothing = torch.zeros_like(fit.start)
+    state: Any = (fit.start.clone(), nothing, nothing.clone(), fit.start.clone())
     step = make_step(fit, batch_size, source.scale)
     first = (*state, source.block(0)[0][:, 0], *(p[0] for p in pace), *source.rows(0, 1)(0))
-    step, engine, compiling = _ready(step, choose_engine(engine, fit, steps), first)
+    with quiet():
+        step, engine, compiling = _ready(step, choose_engine(engine, fit, steps), first)
     seen: list[Tensors] = []
     reason, bad = "", None
     while len(seen) < steps and not reason and bad is None:
@@ -127,7 +131,7 @@ def climb(
             for i in range(min(count, steps - begin)):
                 t = begin + i
                 moved = step(*state, noise[:, i], *(p[t] for p in pace), *batches(i))
-                state, kept = moved[:3], moved[3:]
+                state, kept = moved[:4], moved[4:]
                 seen.append(tuple(kept))
                 if reason := stop():
                     break
@@ -136,7 +140,9 @@ def climb(
     seen = seen[: bad[0] + 1] if bad else seen
     columns = [torch.stack(column, 1).cpu() for column in zip(*(row[1:] for row in seen), strict=True)]
     history = dict(zip(Terms._fields, columns, strict=True))
-    return Climb(state[0], history, bad, reason if len(seen) < steps else "", engine, compiling)
+    return Climb(
+        state[3] if bad else state[0], history, bad, reason if len(seen) < steps else "", engine, compiling
+    )
 
 
 def _first_bad(seen: list[Tensors], begin: int) -> tuple[int, int] | None:

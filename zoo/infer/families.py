@@ -47,7 +47,7 @@ def choose(guide: Any, options: dict[str, Any], point: Sequence[str]) -> Factory
             raise ValueError(
                 "guide_options and point= need a guide class or name, got an instance. Give the class."
             )
-        return lambda model: copy.deepcopy(guide)
+        return lambda model: _copied(guide)
     if isinstance(guide, str):
         known = families()
         if guide not in known:
@@ -64,6 +64,14 @@ def choose(guide: Any, options: dict[str, Any], point: Sequence[str]) -> Factory
     if "point" in inspect.signature(guide).parameters:
         return functools.partial(family, point=tuple(point))
     return lambda model: with_points(family, model, point)
+
+
+def _copied(guide: AutoGuide) -> AutoGuide:
+    """A copy for this fit alone. Copying takes an autoguide's model away, from the original too."""
+    model, master = guide._model, guide.master
+    fresh = copy.deepcopy(guide)
+    guide._model, guide.master, fresh._model = model, master, model
+    return fresh
 
 
 def _checked(guide: Any, options: dict[str, Any]) -> dict[str, Any]:

@@ -19,7 +19,8 @@ from zoo.core.randomness import seeded
 
 from .elbo import Terms, combine, is_choice, run
 from .noise import block_seed
-from .variational import ALL, Batch, Layout, Messages, Prepared, arguments, check_sites, finish, quiet
+from .prepared import ALL, Batch, Layout, Messages, Prepared, arguments, check_batch, check_sites, quiet
+from .variational import finish
 
 
 class Looped:
@@ -103,11 +104,8 @@ class Looped:
         return values, torch.stack([row[1] for row in rows]), torch.stack([row[2] for row in rows])
 
     def check_batch(self, rows: int) -> None:
-        """As `Variational.check_batch`."""
-        data = self.problem.data
-        given = arguments(self.problem, data.x[:rows], data.y[:rows])  # type: ignore[union-attr, index]
-        with quiet(), torch.no_grad():
-            check_sites(*self._run(0, given))
+        """Refuses a guide that is tied to all rows of the data."""
+        check_batch(lambda given: self._run(0, given), self.problem, rows)
 
     def noise(
         self, seed: int, restart: int, block: int, shape: Sequence[int], purpose: str = "svi"

@@ -7,128 +7,32 @@ guides that are no function of standard normals or that hide parameters in modul
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
-import pyro
 import torch
-from pyro.poutine.messenger import Messenger
 from torch import Tensor
 
 from guides.supports import unconstrain
-from zoo.core.handlers import is_deterministic, pyro_state, scaled_log_prob
+from zoo.core.handlers import is_deterministic, scaled_log_prob
 from zoo.core.problem import Problem
 from zoo.core.randomness import seeded
 
 from .elbo import BaseNoise, Parameters, Terms, combine, is_choice, run
 from .noise import block_seed
-
-Messages = dict[str, Any]
-Guide = Callable[..., Any]
-
-
-class Layout(NamedTuple):
-    """Where each guide parameter lies in a flat vector of unconstrained values."""
-
-    shapes: dict[str, torch.Size]
-    constraints: dict[str, Any]
-    attributes: dict[str, str]  # parameters that the guide, a module, reads from itself: {name: attribute}
-
-    @property
-    def size(self) -> int:
-        return sum(shape.numel() for shape in self.shapes.values())
-
-    def split(self, flat: Tensor) -> dict[str, Tensor]:
-        """(size,) -> {name: tensor}."""
-        parts = flat.split([shape.numel() for shape in self.shapes.values()])
-        return {name: part.reshape(s) for (name, s), part in zip(self.shapes.items(), parts, strict=True)}
-
-
-@contextlib.contextmanager
-def quiet(validate: bool = False) -> Iterator[None]:
-    """Pyro's handlers to ourselves, with an empty param store; both put back as found."""
-    with pyro_state(validate=validate), pyro.get_param_store().scope({"params": {}, "constraints": {}}):
-        yield
-
-
-class Batch(NamedTuple):
-    """Rows of the data: x (rows, d) for all restarts, or (restart, rows, d); None: the problem's own."""
-
-    x: Tensor | None = None
-    y: Tensor | None = None
-    shared: bool = True
-
-    def of(self, restart: int) -> tuple[Tensor | None, Tensor | None]:
-        """One restart's rows."""
-        if self.shared or self.x is None or self.y is None:
-            return self.x, self.y
-        return self.x[restart], self.y[restart]
-
-
-ALL = Batch()
-
-
-class _Plain(Messenger):
-    """Names of parameters that code reads from a module itself: their pyro.param only announces them."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.names: set[str] = set()
-
-    def _pyro_param(self, msg: Any) -> None:
-        if len(msg["args"]) > 1 and isinstance(msg["args"][1], torch.nn.Parameter):
-            self.names.add(msg["name"])
-
-
-class Prepared(NamedTuple):
-    """A guide that has run once: its parameters (`plain` ones live in modules), and that run's messages."""
-
-    guide: Guide
-    params: dict[str, Tensor]
-    constraints: dict[str, Any]
-    plain: set[str]
-
-
-def prepare(guide: Guide, problem: Problem, seed: int) -> Prepared:
-    """Runs a fresh guide once, so that it makes its parameters, under a seed and with Pyro's validation on.
-
-    Raises:
-        ValueError: If guide and model do not have the same latent sites, naming them.
-    """
-    args, kwargs = problem.arguments()
-    with quiet(validate=True), seeded(seed, problem.tensor.device), torch.no_grad():
-        with _Plain() as plain:
-            q, p = run(problem.model, guide, args, kwargs)
-        state = pyro.get_param_store().get_state()
-        params, constraints = dict(state["params"]), dict(state["constraints"])
-    check_sites(q, p)
-    return Prepared(guide, params, constraints, plain.names)
-
-
-def arguments(problem: Problem, x: Tensor | None, y: Tensor | None) -> Any:
-    """The model's arguments on a batch; None: all data."""
-    args, kwargs = problem.arguments()
-    return ((x, y), kwargs) if x is not None else (args, kwargs)
-
-
-def check_sites(q: Messages, p: Messages) -> None:
-    """Guide and model must have the same latent sites, of the same shapes."""
-    wanted = [n for n, m in p.items() if not m["is_observed"] and not is_deterministic(m)]
-    missing = [n for n in wanted if n not in q]
-    extra = [n for n, m in q.items() if is_choice(m) and n not in p and not m["infer"].get("is_auxiliary")]
-    if missing or extra:
-        raise ValueError(
-            f"the guide must sample the model's latent sites {wanted}; missing {missing}, unknown {extra}. "
-            "Mark helper sites of the guide with infer={'is_auxiliary': True}."
-        )
-    for name in wanted:
-        got, shape = tuple(q[name]["value"].shape), tuple(p[name]["fn"].shape())
-        if got != shape:
-            raise ValueError(
-                f"the guide gives site '{name}' shape {got}, the model wants {shape}. "
-                "A q with parameters for single rows needs batch_size=None."
-            )
+from .prepared import (
+    ALL,
+    Batch,
+    Guide,
+    Layout,
+    Messages,
+    Prepared,
+    arguments,
+    check_batch,
+    check_sites,
+    own_parameters,
+    quiet,
+)
 
 
 def finish(q: Messages, p: Messages, points: Sequence[str]) -> tuple[dict[str, Tensor], Tensor, Tensor]:
@@ -258,11 +162,9 @@ class Variational:
             return torch.func.vmap(one)(noise)
 
     def check_batch(self, rows: int) -> None:
-        """Refuses a guide whose q of a local site is tied to the rows of all the data."""
-        data = self.problem.data
-        given = arguments(self.problem, data.x[:rows], data.y[:rows])  # type: ignore[union-attr, index]
-        with quiet(), torch.no_grad():
-            check_sites(*self._run(self.start[0], self.start.new_zeros(self.noise_size), given))
+        """Refuses a guide that is tied to all rows of the data."""
+        noise = self.start.new_zeros(self.noise_size)
+        check_batch(lambda given: self._run(self.start[0], noise, given), self.problem, rows)
 
     def noise(
         self, seed: int, restart: int, block: int, shape: Sequence[int], purpose: str = "svi"
@@ -271,21 +173,3 @@ class Variational:
         generator = torch.Generator().manual_seed(block_seed(seed, restart, block, purpose))
         like = self.start
         return torch.randn(*shape, self.noise_size, generator=generator, dtype=like.dtype).to(like.device)
-
-
-def own_parameters(prepared: Prepared) -> dict[str, str]:
-    """{name in the store: attribute} of the parameters a guide module reads from itself, not by pyro.param.
-
-    Raises:
-        HiddenParameters: If a plain parameter belongs to a module that is not the guide.
-    """
-    if not prepared.plain:
-        return {}
-    if not isinstance(prepared.guide, torch.nn.Module):
-        raise HiddenParameters(f"parameters {sorted(prepared.plain)} belong to modules inside the guide")
-    names = {id(p): name for name, p in prepared.guide.named_parameters()}
-    return {n: names[id(prepared.params[n])] for n in prepared.plain}
-
-
-class HiddenParameters(ValueError):
-    """Parameters that live in modules a guide closes over: no argument can replace them."""

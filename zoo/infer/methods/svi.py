@@ -29,8 +29,9 @@ from zoo.infer.families import choose, make
 from zoo.infer.interrupt import stoppable
 from zoo.infer.looped import Looped
 from zoo.infer.noise import block_seed
+from zoo.infer.prepared import HiddenParameters, prepare
 from zoo.infer.progress import progress as progress_bar
-from zoo.infer.variational import HiddenParameters, Variational, prepare
+from zoo.infer.variational import Variational
 
 PARTICLES = 20_000
 CHUNK_NUMBERS = 500_000
