@@ -61,9 +61,7 @@ CASES = [
     Case("bnn_regression", lambda d: 50 * d + 102, real, {"scaling": "none"}),
     Case("bnn_regression", lambda d: 4 * d + 9, real, {"hidden": 4, "noise": 0.1, "activation": "relu"}),
     Case("bnn_regression", lambda d: 3 * d + 29, columns(2), {"hidden": (3, 4), "outputs": 2, "noise": 1.0}),
-    Case(
-        "bnn_regression", lambda d: 3 * d + 8, real, {"hidden": 3, "alpha": (1.0, 4.0), "activation": "silu"}
-    ),
+    Case("bnn_regression", lambda d: 3 * d + 8, real, {"hidden": 3, "alpha": (1.0, 4.0), "activation": "silu"}),
 ]
 
 

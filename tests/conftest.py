@@ -43,9 +43,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[COUNTS] = Counter()
     data = os.environ.get("ZOO_DATA")
     if data and not Path(data).is_dir():
-        raise pytest.UsageError(
-            f"ZOO_DATA must be a folder, got {data!r}. Unset it to leave those tests out."
-        )
+        raise pytest.UsageError(f"ZOO_DATA must be a folder, got {data!r}. Unset it to leave those tests out.")
 
 
 def _reason(item: pytest.Item, slow: bool, can_run: dict[str, bool]) -> str:
@@ -67,9 +65,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item, reason in zip(items, reasons, strict=True) if not reason]
-    if hasattr(
-        config, "workeroutput"
-    ):  # a process of pytest-xdist: the counts travel to the one that reports
+    if hasattr(config, "workeroutput"):  # a process of pytest-xdist: the counts travel to the one that reports
         config.workeroutput["left_out"] = dict(config.stash[COUNTS])
 
 

@@ -72,9 +72,7 @@ def run(path: Path) -> int:
         with contextlib.redirect_stdout(out):
             exec(code, namespace)
         if not agree(block, out.getvalue()):
-            raise AssertionError(
-                f"{path}:{block.line} prints\n{out.getvalue()}\nwhere the page says\n{block.printed}"
-            )
+            raise AssertionError(f"{path}:{block.line} prints\n{out.getvalue()}\nwhere the page says\n{block.printed}")
     return len(found)
 
 

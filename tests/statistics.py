@@ -124,9 +124,7 @@ class Quadrature(NamedTuple):
         return np.tensordot(self.weights, np.asarray(g(self.points)), axes=1)
 
 
-def quadrature(
-    log_f: Callable[[np.ndarray], Any], box: list[tuple[float, float]], nodes: int = 400
-) -> Quadrature:
+def quadrature(log_f: Callable[[np.ndarray], Any], box: list[tuple[float, float]], nodes: int = 400) -> Quadrature:
     """Gauss-Legendre quadrature of exp(log_f) over a box, nodes an axis.
 
     Args:

@@ -53,9 +53,7 @@ PRIORS: dict[str, Callable[[], Any]] = {
     "positive_definite": lambda: dist.Wishart(_vector(1, 4.0)[0], torch.eye(3, dtype=F64)),
     "mixture": lambda: _mixture(dist.Normal(_vector(2), torch.tensor([0.1, 1.0], dtype=F64))),
     "mixture positive": lambda: _mixture(dist.LogNormal(_vector(2), torch.tensor([0.5, 1.0], dtype=F64))),
-    "mixture unit interval": lambda: _mixture(
-        dist.Beta(_vector(2, 2.0), torch.tensor([3.0, 1.5], dtype=F64))
-    ),
+    "mixture unit interval": lambda: _mixture(dist.Beta(_vector(2, 2.0), torch.tensor([3.0, 1.5], dtype=F64))),
     "improper": lambda: dist.ImproperUniform(constraints.real, (), (3,)),
     "improper positive": lambda: dist.ImproperUniform(constraints.positive, (), (2,)),
     "multivariate normal": lambda: dist.MultivariateNormal(_vector(3), torch.eye(3, dtype=F64) * 2),
@@ -113,9 +111,7 @@ def free_coordinates(value: Tensor, support: Any) -> Tensor:
 def log_det(support: Any, u: Tensor) -> Tensor:
     """log |d value / d u| of the bijection to `support` at u, from autograd's Jacobian."""
     transform = unconstrain(support, "v")
-    jacobian = torch.autograd.functional.jacobian(
-        lambda flat: _free(transform, flat, u.shape, support), u.reshape(-1)
-    )
+    jacobian = torch.autograd.functional.jacobian(lambda flat: _free(transform, flat, u.shape, support), u.reshape(-1))
     return torch.linalg.slogdet(jacobian).logabsdet
 
 
@@ -123,9 +119,7 @@ def _free(transform: Any, flat: Tensor, shape: torch.Size, support: Any) -> Tens
     return free_coordinates(transform(flat.reshape(shape)), support)
 
 
-def reference(
-    problem: zoo.Problem, blocks: Any, sites: Any, position: Tensor, *, by_autograd: bool = True
-) -> Tensor:
+def reference(problem: zoo.Problem, blocks: Any, sites: Any, position: Tensor, *, by_autograd: bool = True) -> Tensor:
     """log p(y, theta) of Pyro's own trace plus the Jacobians, at one position (dim,).
 
     Args:

@@ -93,9 +93,7 @@ def test_map_of_the_two_weight_network() -> None:
     posterior = zoo.run(two_weights(), "map", seed=1, restarts=8)
     w1, w2 = only(posterior, "w1").reshape(-1), only(posterior, "w2").reshape(-1)
     best = torch.as_tensor(posterior.settings["log_joint"]).argmax()
-    assert float(max(posterior.settings["log_joint"])) == pytest.approx(
-        right.TWO_WEIGHTS["map_log_joint"], rel=1e-6
-    )
+    assert float(max(posterior.settings["log_joint"])) == pytest.approx(right.TWO_WEIGHTS["map_log_joint"], rel=1e-6)
     sign = torch.sign(w1[best])
     assert float(sign * w1[best]) == pytest.approx(right.TWO_WEIGHTS["map"][0], rel=1e-5)
     assert float(sign * w2[best]) == pytest.approx(right.TWO_WEIGHTS["map"][1], rel=1e-5)

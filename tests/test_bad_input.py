@@ -74,9 +74,7 @@ def test_integer_inputs_and_lists_are_fine() -> None:
 # -- labels -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "labels", [[0.0, 0.5, 1.0], [0.0, 1.0, 2.0], [1.0, 2.0, 1.0], [3.0, 3.0, 7.0]], ids=str
-)
+@pytest.mark.parametrize("labels", [[0.0, 0.5, 1.0], [0.0, 1.0, 2.0], [1.0, 2.0, 1.0], [3.0, 3.0, 7.0]], ids=str)
 @pytest.mark.parametrize("model", ["logistic_regression", "coin_flip"])
 def test_labels_of_another_coding(model, labels) -> None:
     x = torch.zeros(3, 0 if model == "coin_flip" else 2)

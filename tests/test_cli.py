@@ -93,9 +93,7 @@ def test_what_computes_nothing_answers_at_once(words: list[str]) -> None:
 
 
 def test_list_into_a_closed_pipe_is_quiet() -> None:
-    listing = subprocess.Popen(
-        [*PYTHON_M_ZOO, "list"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT
-    )
+    listing = subprocess.Popen([*PYTHON_M_ZOO, "list"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT)
     assert listing.stdout is not None
     assert listing.stderr is not None
     listing.stdout.close()

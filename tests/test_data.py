@@ -48,8 +48,7 @@ def test_the_inverse_gives_the_original_numbers():
     data = tables.load("diabetes", seed=1)
     raw = datasets.load_diabetes(scaled=False)
     whole = {
-        (round(float(row[0])), round(float(row[3]), 2), float(t))
-        for row, t in zip(raw.data, raw.target, strict=True)
+        (round(float(row[0])), round(float(row[3]), 2), float(t)) for row, t in zip(raw.data, raw.target, strict=True)
     }
     loc, scale = np.array(data.info["x_loc"]), np.array(data.info["x_scale"])
     back = torch.cat([data.x, data.x_test]).double().numpy() * scale + loc
@@ -66,9 +65,7 @@ def test_the_split_follows_the_seed_only():
     assert first.hash == again.hash != other.hash
 
 
-@pytest.mark.parametrize(
-    ("name", "classes"), [("breast_cancer", 2), ("iris", 3), ("wine", 3), ("digits", 10)]
-)
+@pytest.mark.parametrize(("name", "classes"), [("breast_cancer", 2), ("iris", 3), ("wine", 3), ("digits", 10)])
 def test_bundled_classes_are_labels(name, classes):
     data = tables.load(name)
     assert data.y.dtype == torch.int64

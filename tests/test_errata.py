@@ -60,9 +60,7 @@ def test_row_7_the_likelihood_is_of_the_labels_seen(two_points):
     assert zoos.log_z == pytest.approx(TWO_POINTS["log_evidence"], abs=1e-8)
 
     def printed(w):
-        return (
-            log_prior(w) + special.log_expit(w[:, 0]) + special.log_expit(-w[:, 0])
-        )  # label 1 at x = -1 and 1
+        return log_prior(w) + special.log_expit(w[:, 0]) + special.log_expit(-w[:, 0])  # label 1 at x = -1 and 1
 
     wrong = quadrature(printed, box, nodes=200)
     assert abs(wrong.log_z - TWO_POINTS["log_evidence"]) > 0.3
@@ -207,9 +205,7 @@ def test_row_15_the_step_goes_down_the_negative_elbo():
 
 def test_row_2_kl_and_elbo_add_up_to_the_evidence():
     """KL(q, posterior) = log p(Y | X) - ELBO: equal up to a constant, not proportional."""
-    constant = float(-negative_elbo(torch.tensor(0.2), torch.tensor(-1.0), OBSERVED)) - elbo_in_full(
-        0.2, -1.0
-    )
+    constant = float(-negative_elbo(torch.tensor(0.2), torch.tensor(-1.0), OBSERVED)) - elbo_in_full(0.2, -1.0)
     for m, log_s in ((0.2, -1.0), (0.6, -2.3), (1.5, 0.3)):
         s2 = np.exp(2 * log_s)
         gap = ((m - POSTERIOR_MEAN) ** 2 + s2) / POSTERIOR_VARIANCE - 1 - np.log(s2 / POSTERIOR_VARIANCE)
@@ -259,9 +255,7 @@ def test_row_28_the_regularised_loss_is_minus_the_log_joint():
         return float(torch.stack([loss(w) - minus_log_joint(w) for w in points]).std())
 
     assert spread(lambda w: squares(w) + w.square().sum() / (2 * LAMBDA)) < 1e-12
-    assert (
-        spread(lambda w: -squares(w) + w.square().sum() / (2 * LAMBDA)) > 0.1
-    )  # as printed, right-hand side
+    assert spread(lambda w: -squares(w) + w.square().sum() / (2 * LAMBDA)) > 0.1  # as printed, right-hand side
     assert spread(lambda w: -minus_log_joint(w)) > 0.1  # as printed, left-hand side
 
 
@@ -331,14 +325,10 @@ def test_row_45_the_logistic_loss_takes_logs(two_points):
     """-sum [y log s + (1 - y) log(1 - s)] + w^2 / 2, not -sum [y s + (1 - y)(1 - s)], nor log p(w) + P(Y)."""
 
     def optimum(loss) -> float:
-        return float(
-            optimize.minimize_scalar(loss, bounds=(-5, 5), method="bounded", options={"xatol": 1e-10}).x
-        )
+        return float(optimize.minimize_scalar(loss, bounds=(-5, 5), method="bounded", options={"xatol": 1e-10}).x)
 
     s = special.expit
-    assert optimum(lambda w: -joint(two_points, np.array([[w]]))[0]) == pytest.approx(
-        TWO_POINTS["map"], abs=1e-6
-    )
+    assert optimum(lambda w: -joint(two_points, np.array([[w]]))[0]) == pytest.approx(TWO_POINTS["map"], abs=1e-6)
     logs = optimum(lambda w: -2 * np.log(s(w)) + w**2 / 2)
     assert logs == pytest.approx(TWO_POINTS["map"], abs=1e-6)
     no_logs = optimum(lambda w: -2 * s(w) + w**2 / 2)

@@ -56,9 +56,7 @@ def test_coin(problem, answer) -> None:
     assert posterior.kind == "iid"
     # Beta minus itself: what importance weighting would see is the same constant everywhere.
     weight = posterior.stats["lp"] - posterior.stats["logq"]
-    torch.testing.assert_close(
-        weight, torch.full_like(weight, posterior.exact.log_evidence), rtol=0, atol=1e-6
-    )
+    torch.testing.assert_close(weight, torch.full_like(weight, posterior.exact.log_evidence), rtol=0, atol=1e-6)
     predictive = posterior.exact.predictive(problem().data.x)
     assert float(predictive.mean[0]) == pytest.approx(answer["mean"], rel=1e-6)
 
@@ -68,9 +66,7 @@ def test_twin_the_slides_bayes_rule_without_the_evidence() -> None:
     grid = torch.linspace(0, 1, 20001, dtype=F64)[1:-1]
     printed = grid**7 * (1 - grid) ** 3 * dist.Beta(torch.tensor(2.0, dtype=F64), 2.0).log_prob(grid).exp()
     theta = zoo.run(coin(10, 7, 2.0, 2.0), "exact").exact.posterior["theta"]
-    assert float(torch.trapezoid(printed, grid)) == pytest.approx(
-        math.exp(right.COIN["log_evidence"]), rel=1e-6
-    )
+    assert float(torch.trapezoid(printed, grid)) == pytest.approx(math.exp(right.COIN["log_evidence"]), rel=1e-6)
     assert float(torch.trapezoid(theta.log_prob(grid).exp(), grid)) == pytest.approx(1.0, abs=1e-6)
 
 
@@ -112,9 +108,7 @@ def test_line() -> None:
     assert sds == pytest.approx(answer["sd"], rel=1e-8)
     assert all(abs(a / b - 1) > 0.2 for a, b in zip(sds, answer["half_precision_sd"], strict=True))  # twin
     at = torch.tensor(answer["predictive_at"], dtype=F64)[:, None]
-    assert exact.predictive(at).variance.numpy() == pytest.approx(
-        np.array(answer["predictive_variance"]), rel=1e-8
-    )
+    assert exact.predictive(at).variance.numpy() == pytest.approx(np.array(answer["predictive_variance"]), rel=1e-8)
     both = torch.cat([posterior.draws["b"][..., None], posterior.draws["w"]], -1)
     assert_close_iid(both, answer["mean"], answer["sd"])
     # w and b are drawn together: f at x = 1 is far better known than its two parts.

@@ -72,9 +72,7 @@ def fixed_normal(model):
 
 
 def fixed_auto(model):
-    return AutoNormal(
-        model, init_loc_fn=lambda site: torch.tensor(LOC, dtype=F64).sigmoid(), init_scale=SCALE
-    )
+    return AutoNormal(model, init_loc_fn=lambda site: torch.tensor(LOC, dtype=F64).sigmoid(), init_scale=SCALE)
 
 
 @pytest.mark.parametrize(
@@ -206,9 +204,7 @@ def test_a_moving_support_is_followed() -> None:
     torch.testing.assert_close(logq, expected, rtol=1e-8, atol=1e-8)
 
 
-@pytest.mark.parametrize(
-    ("m", "s", "t", "kl"), [(0.5, 0.3, 1.0, 0.873972804326), (-1.0, 2.0, 0.5, 8.113705638880)]
-)
+@pytest.mark.parametrize(("m", "s", "t", "kl"), [(0.5, 0.3, 1.0, 0.873972804326), (-1.0, 2.0, 0.5, 8.113705638880)])
 def test_kl_between_normals_is_analytic(m, s, t, kl) -> None:
     """The same for every draw: KL(N(m, s^2) || N(0, t^2))."""
 

@@ -31,9 +31,7 @@ def length(function: ast.FunctionDef) -> int:
     if not body:
         return 0
     lines = (function.end_lineno or 0) - body[0].lineno + 1
-    inner = [
-        node for node in ast.walk(function) if isinstance(node, ast.FunctionDef) and node is not function
-    ]
+    inner = [node for node in ast.walk(function) if isinstance(node, ast.FunctionDef) and node is not function]
     return lines - sum((node.end_lineno or 0) - node.lineno + 1 for node in inner)
 
 

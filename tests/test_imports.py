@@ -73,9 +73,7 @@ def _module_level(tree: ast.AST) -> Iterator[ast.AST]:
 def upward(source: str, path: Path) -> list[str]:
     """The imports of a file that its layer may not make."""
     own = layer(dotted(path))
-    names = [
-        n for n in imported(ast.parse(source), path, nested=False) if n.split(".")[0] in ("zoo", "guides")
-    ]
+    names = [n for n in imported(ast.parse(source), path, nested=False) if n.split(".")[0] in ("zoo", "guides")]
     return [name for name in names if name != "zoo" and layer(name) not in ALLOWED[own]]
 
 
@@ -118,9 +116,7 @@ def test_only_reports_touch_arviz_and_matplotlib(path: Path) -> None:
 def loaded_by(code: str) -> set[str]:
     """The top-level packages that a fresh Python has loaded after the code."""
     program = f"import sys\n{code}\nprint(*{{name.split('.')[0] for name in sys.modules}})"
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT
-    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT)
     return set(done.stdout.split())
 
 
@@ -140,9 +136,7 @@ def test_import_zoo_takes_no_time() -> None:
     seconds = []
     for _ in range(3):
         code = "import time; t = time.process_time(); import zoo; print(time.process_time() - t)"
-        done = subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
-        )
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
         seconds.append(float(done.stdout))
     assert min(seconds) < 0.05, seconds
 

@@ -34,9 +34,7 @@ def _must_say(path: Path) -> bool:
     return path.parent.name != "guides"
 
 
-@pytest.mark.parametrize(
-    "path", [p for p in make.files() if _must_say(p)], ids=lambda p: f"{p.parent.name}/{p.stem}"
-)
+@pytest.mark.parametrize("path", [p for p in make.files() if _must_say(p)], ids=lambda p: f"{p.parent.name}/{p.stem}")
 def test_every_file_names_its_source_and_appears(path: Path) -> None:
     assert list(make.entries(path)), "no Source: line in its docstring"
     assert f"../{path.relative_to(ROOT).as_posix()})" in make.text()

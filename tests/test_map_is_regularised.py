@@ -26,9 +26,7 @@ def test_map_is_ridge() -> None:
     found = zoo.run(problem, "map", seed=0).draws["w"][0, 0].numpy()
     ridge = Ridge(alpha=0.6**2 / 0.5**2, fit_intercept=False).fit(x.numpy(), y.numpy())
     assert found == pytest.approx(ridge.coef_, abs=1e-7)
-    twin = Ridge(alpha=2 * 0.6**2 / 0.5**2, fit_intercept=False).fit(
-        x.numpy(), y.numpy()
-    )  # N ~ exp(-w^2/s^2)
+    twin = Ridge(alpha=2 * 0.6**2 / 0.5**2, fit_intercept=False).fit(x.numpy(), y.numpy())  # N ~ exp(-w^2/s^2)
     assert np.abs(found - twin.coef_).max() > 1e-3
 
 
@@ -37,9 +35,7 @@ def test_map_is_sklearns_l2_logistic_regression() -> None:
     labels = (y > 0).to(F64)
     problem = zoo.load("logistic_regression", data=zoo.Data(x, labels), bias=False, prior_scale=2.0)
     found = zoo.run(problem, "map", seed=0).draws["w"][0, 0].numpy()
-    fit = LogisticRegression(C=4.0, fit_intercept=False, tol=1e-12, max_iter=10_000).fit(
-        x.numpy(), labels.numpy()
-    )
+    fit = LogisticRegression(C=4.0, fit_intercept=False, tol=1e-12, max_iter=10_000).fit(x.numpy(), labels.numpy())
     assert found == pytest.approx(fit.coef_[0], abs=1e-5)
     twin = LogisticRegression(C=2.0, fit_intercept=False, tol=1e-12).fit(x.numpy(), labels.numpy())
     assert np.abs(found - twin.coef_[0]).max() > 1e-2
@@ -77,9 +73,7 @@ def _sgd(x, y, start, eta, decay, steps):
 def test_a_product_of_likelihoods_underflows_where_the_sum_of_logs_does_not() -> None:
     generator = torch.Generator().manual_seed(0)
     y = torch.randn(2000, generator=generator, dtype=F64)
-    problem = zoo.load(
-        "linear_regression", data=zoo.Data(torch.ones(2000, 1, dtype=F64), y), bias=False, noise=1.0
-    )
+    problem = zoo.load("linear_regression", data=zoo.Data(torch.ones(2000, 1, dtype=F64), y), bias=False, noise=1.0)
     log_joint = density(problem).log_prob(torch.zeros(1, 1, dtype=F64))
     log_likelihood = torch.distributions.Normal(torch.zeros((), dtype=F64), 1.0).log_prob(y)
     assert float(log_likelihood.exp().prod()) == 0.0

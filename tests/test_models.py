@@ -59,9 +59,7 @@ def test_network_density_is_the_formula(hyper, sds):
         "b2": normal(1, seed=5),
     }
     f = ((x @ values["w1"] + values["b1"]).tanh() @ values["w2"] + values["b2"])[:, 0]
-    right = log_normal(y - f, 0.3) + sum(
-        log_normal(v, sd) for v, sd in zip(values.values(), sds, strict=True)
-    )
+    right = log_normal(y - f, 0.3) + sum(log_normal(v, sd) for v, sd in zip(values.values(), sds, strict=True))
     problem = zoo.load("bnn_regression", zoo.Data(x, y), hidden=4, noise=0.3, **hyper)
     assert float(log_joint(problem, values)) == pytest.approx(right, rel=1e-12)
 
@@ -158,9 +156,7 @@ def test_parts_add_up_to_the_predictive():
 @pytest.mark.parametrize("hyper", [{}, {"bias": False}, {"outputs": 2}, {"noise": 0.2, "prior_scale": 3.0}])
 def test_exact_draws_have_the_evidence_at_every_one(hyper):
     y = normal(15, 2, seed=1) if "outputs" in hyper else normal(15, seed=1)
-    fit = zoo.run(
-        zoo.load("linear_regression", zoo.Data(normal(15, 3), y), **hyper), "exact", chains=2, draws=50
-    )
+    fit = zoo.run(zoo.load("linear_regression", zoo.Data(normal(15, 3), y), **hyper), "exact", chains=2, draws=50)
     gap = fit.stats["lp"] - fit.stats["logq"]
     assert gap.shape == (2, 50)
     torch.testing.assert_close(gap, torch.full_like(gap, fit.settings["log_evidence"]), rtol=1e-10, atol=1e-9)
@@ -300,9 +296,7 @@ def test_improper_priors_are_refused_by_name():
 @pytest.mark.parametrize("method", ["prior", "exact"])
 def test_draws_follow_the_seed_and_leave_the_generator(method):
     before = torch.random.get_rng_state()
-    first, again, other = (
-        zoo.run("linear_regression", method, draws=5, seed=s).draws["w"] for s in (1, 1, 2)
-    )
+    first, again, other = (zoo.run("linear_regression", method, draws=5, seed=s).draws["w"] for s in (1, 1, 2))
     assert torch.equal(before, torch.random.get_rng_state())
     assert torch.equal(first, again)
     assert not torch.equal(first, other)

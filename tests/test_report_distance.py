@@ -174,9 +174,7 @@ def test_log_likelihood_averages_probabilities_and_its_twins_fail() -> None:
     assert scores.log_likelihood(terms, scale=10.0, k=3) == pytest.approx(right - 3 * np.log(10), abs=1e-3)
     assert scores.log_likelihood(terms, scale=[2.0, 5.0]) == pytest.approx(right - np.log(10), abs=1e-3)
     weights = np.exp(theta - 0.5)[None]  # theta ~ N(1, 1)
-    assert scores.log_likelihood(terms, weights) == pytest.approx(
-        stats.norm.logpdf(3, 1, np.sqrt(2)), abs=1e-3
-    )
+    assert scores.log_likelihood(terms, weights) == pytest.approx(stats.norm.logpdf(3, 1, np.sqrt(2)), abs=1e-3)
 
 
 def test_rmse_is_in_original_units_and_its_twin_is_not() -> None:
@@ -314,8 +312,7 @@ def test_other_data_and_other_things_are_refused() -> None:
     known = zoo.load("linear_regression", gold.problem.data, noise=0.5)
     draws = {"w": gold.draws["w"], "b": gold.draws["noise"]}
     w_only, f_only = (
-        dataclasses.replace(gold, draws=draws, problem=dataclasses.replace(known, compare=(name,)))
-        for name in "wf"
+        dataclasses.replace(gold, draws=draws, problem=dataclasses.replace(known, compare=(name,))) for name in "wf"
     )
     with pytest.raises(ValueError, match="nothing to compare"):
         zoo.compare(w_only, f_only)

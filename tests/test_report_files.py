@@ -152,9 +152,7 @@ def test_attributes_are_strings_and_numbers_and_nothing_is_pickled(tmp_path: Pat
     with h5py.File(path) as file:
         assert np.ravel(file.attrs["zoo_format"]).tolist() == [1]
         facts = json.loads(file.attrs["zoo"])
-        assert all(
-            isinstance(v, (str, bytes)) or np.asarray(v).dtype.kind in "if" for v in file.attrs.values()
-        )
+        assert all(isinstance(v, (str, bytes)) or np.asarray(v).dtype.kind in "if" for v in file.attrs.values())
     assert facts["method"] == "nuts"
     assert b"cpickle" not in path.read_bytes().lower()
 

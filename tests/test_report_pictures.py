@@ -51,9 +51,7 @@ def test_intervals_are_those_of_the_predictive_distribution() -> None:
     for (low, high), z in ((found.outer, 1.959964), (found.inner, 0.674490)):
         np.testing.assert_allclose((high - low) / (2 * z), sd, rtol=0.05)
     twin = 0.2 * x[:, 0].numpy()
-    assert (
-        np.abs((found.outer[1] - found.outer[0]) / (2 * 1.959964) / np.maximum(twin, 1e-9) - 1) > 0.05
-    ).all()
+    assert (np.abs((found.outer[1] - found.outer[0]) / (2 * 1.959964) / np.maximum(twin, 1e-9) - 1) > 0.05).all()
 
 
 def test_a_few_members_still_have_an_interval() -> None:
@@ -86,9 +84,7 @@ def test_a_file_is_an_image(tmp_path: Path) -> None:
 
 
 def test_fits_can_be_told_apart_without_colour() -> None:
-    fits = [
-        cases.line_fit(one_input(x_names=["age (years)"], y_name="height (cm)"), seed=i) for i in range(3)
-    ]
+    fits = [cases.line_fit(one_input(x_names=["age (years)"], y_name="height (cm)"), seed=i) for i in range(3)]
     axes = pictures.band(fits)
     assert isinstance(axes, Axes)
     means = [line for line in axes.lines if line.get_linewidth() > 2]
@@ -129,9 +125,7 @@ def test_classes() -> None:
         (1, cases.classes, torch.tensor([0, 1, 2, 0, 1] * 2), (1, 3)),
         (2, cases.classes, torch.tensor([0, 1, 2, 0, 1] * 2), (2, 3)),
     ):
-        data = zoo.Data(
-            torch.randn(10, d, generator=g), y, info={"y_name": "kind", "classes": ["a", "b", "c"]}
-        )
+        data = zoo.Data(torch.randn(10, d, generator=g), y, info={"y_name": "kind", "classes": ["a", "b", "c"]})
         problem = zoo.Problem("mine", model, data)
         fit = zoo.Posterior(problem, "nuts", "markov", {"w": torch.randn(2, 50, *shape, generator=g)})
         axes = pictures.picture(fit, output=1)

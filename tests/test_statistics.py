@@ -122,8 +122,6 @@ def test_quadrature_of_the_two_weight_network() -> None:
     assert product == pytest.approx(answers["product_mean"], abs=1e-7)
     for at, mean, sd in zip(answers["f_at"], answers["f_mean"], answers["f_sd"], strict=True):
         first = z.mean(lambda p, at=at: given_w1(p)[0] * np.tanh(at * p[:, 0]))
-        second = z.mean(
-            lambda p, at=at: (given_w1(p)[0] ** 2 + 1 / given_w1(p)[1]) * np.tanh(at * p[:, 0]) ** 2
-        )
+        second = z.mean(lambda p, at=at: (given_w1(p)[0] ** 2 + 1 / given_w1(p)[1]) * np.tanh(at * p[:, 0]) ** 2)
         assert first == pytest.approx(mean, abs=1e-7)
         assert np.sqrt(second - first**2) == pytest.approx(sd, abs=1e-6)

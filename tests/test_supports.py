@@ -30,9 +30,7 @@ def test_bijection(name) -> None:
 
 
 @pytest.mark.parametrize("k", [1, 2, 5])
-@pytest.mark.parametrize(
-    "transform", [VectorToLowerCholesky(), VectorToPositiveDefinite()], ids=["L", "LL^T"]
-)
+@pytest.mark.parametrize("transform", [VectorToLowerCholesky(), VectorToPositiveDefinite()], ids=["L", "LL^T"])
 def test_matrices_of_any_size_batched_and_under_vmap(k, transform) -> None:
     u = torch.randn(4, k * (k + 1) // 2, generator=torch.Generator().manual_seed(k), dtype=F64)
     value = transform(u)

@@ -1,9 +1,9 @@
 """The Bayesian deep learning zoo: lecture models in Pyro, every inference beside its gold standard.
 
-    problem = zoo.load("bnn_regression", hidden=50)
-    gold = zoo.run(problem, "nuts")
-    fast = zoo.run(problem, "svi", guide="normal")
-    print(zoo.compare(gold, fast))
+problem = zoo.load("bnn_regression", hidden=50)
+gold = zoo.run(problem, "nuts")
+fast = zoo.run(problem, "svi", guide="normal")
+print(zoo.compare(gold, fast))
 """
 
 from __future__ import annotations

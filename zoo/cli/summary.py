@@ -55,9 +55,7 @@ def mixing(posterior: Posterior, draws: dict[str, np.ndarray]) -> str:
     n = min(float(diagnostics.ess(d).min()) for d in draws.values())
     if r <= WORST_RHAT and n >= LEAST_ESS * posterior.shape[0]:
         return ""
-    return (
-        f"note: R-hat up to {r:.3f}, ESS down to {n:.0f}: do not trust these numbers; raise warmup and draws"
-    )
+    return f"note: R-hat up to {r:.3f}, ESS down to {n:.0f}: do not trust these numbers; raise warmup and draws"
 
 
 def _row(label: str, draws: np.ndarray, posterior: Posterior) -> tuple[str, ...]:

@@ -71,9 +71,7 @@ class Report:
     def __str__(self) -> str:
         width = max(len(row.name) for row in self.rows)
         lines = [f"  {row.name:<{width}}  {'ok' if row.ok else 'FAILED':<6}  {row.text}" for row in self.rows]
-        verdict = (
-            "keeps its promises" if self.ok else f"breaks {len(self.failed)} of {len(self.rows)} promises"
-        )
+        verdict = "keeps its promises" if self.ok else f"breaks {len(self.failed)} of {len(self.rows)} promises"
         return "\n".join([f"{self.subject} {verdict}", *lines])
 
 

@@ -170,10 +170,8 @@ def _describe(fn: Any, name: str, problem: Problem, sites: int) -> dict[str, Ten
     """A draw of the site, and mean and variance where it is the one that is called y."""
     out = {name: fn.sample()}
     if name == problem.names["y"] or sites == 1:
-        try:
+        with contextlib.suppress(NotImplementedError):  # no moments in closed form: the draws remain
             out["mean"], out["var"] = moments(fn)
-        except NotImplementedError:
-            pass  # a family without moments in closed form: the draws remain
     return out
 
 
@@ -201,9 +199,7 @@ def seeded(seed: int, device: torch.device) -> Iterator[None]:
         yield
 
 
-def predict(
-    posterior: Posterior, x: Any, *, given: Tensor | None, seed: int, draws: int | None
-) -> dict[str, Tensor]:
+def predict(posterior: Posterior, x: Any, *, given: Tensor | None, seed: int, draws: int | None) -> dict[str, Tensor]:
     """See `Posterior.predict`."""
     problem = posterior.problem
     if given is not None and problem.guide is None:

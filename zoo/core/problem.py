@@ -208,10 +208,19 @@ class Problem:
             x: New inputs (m, d), or a dict of arguments for a model on a dict; None: the training inputs.
         """
         if isinstance(self.data, Data):
-            return (self.data.x if x is None else _inputs(x, "x").to(self.tensor), None), dict(self.hyper)
+            return (self.data.x if x is None else self._new_inputs(x), None), dict(self.hyper)
         if x is not None and not isinstance(x, dict):
             raise TypeError(f"This problem's data are a dict: predict takes a dict, got {type(x).__name__}.")
         return (), {**self.data, **(x or {}), **self.hyper}
+
+    def _new_inputs(self, x: Any) -> Tensor:
+        new, own = _inputs(x, "x").to(self.tensor), self.tensor
+        if new.shape[1:] != own.shape[1:]:
+            raise ValueError(
+                f"x must be (m, {', '.join(map(str, own.shape[1:]))}) as in training, got {tuple(new.shape)}. "
+                "Prepare new inputs as the training inputs were."
+            )
+        return new
 
     def to(self, *, device: Any = None, dtype: torch.dtype | None = None) -> Problem:
         """The same problem with its tensors (and tensor hyperparameters) moved."""

@@ -40,9 +40,7 @@ def names(problem: Problem, found: Sites) -> str:
     """f and y stand under their names, y inside the plate; without y the model samples it."""
     f, y, plate = (problem.names[key] for key in ("f", "y", "plate"))
     if y not in found.observed:
-        raise ValueError(
-            f"no observed site '{y}' (observed: {sorted(found.observed)}); names={{'y': ...}} renames it"
-        )
+        raise ValueError(f"no observed site '{y}' (observed: {sorted(found.observed)}); names={{'y': ...}} renames it")
     n = row_count(problem)
     if f not in found.deterministic:
         raise ValueError(f"no pyro.deterministic('{f}', ...): the noise-free output")
@@ -51,9 +49,7 @@ def names(problem: Problem, found: Sites) -> str:
         if blind[y]["is_observed"] or tuple(blind[y]["value"].shape) != tuple(found.observed[y].shape):
             raise ValueError(f"model(x) must sample '{y}' with the shape of the targets")
         if blind[f]["value"].shape[:1] != (n,):
-            raise ValueError(
-                f"'{f}' must have one row a data point, got shape {tuple(blind[f]['value'].shape)}"
-            )
+            raise ValueError(f"'{f}' must have one row a data point, got shape {tuple(blind[f]['value'].shape)}")
     return f"{f}, {y} and the plate '{plate}' of {n} rows; latents {', '.join(found.latent)}"
 
 
@@ -64,9 +60,7 @@ def device(problem: Problem, found: Sites) -> str:
     for name, msg in messages.items():
         wrong = [p for p in (*parameters(msg["fn"]), msg["value"]) if p.device.type != "meta"]
         if wrong:
-            raise ValueError(
-                f"site '{name}' holds a tensor on {wrong[0].device}: build it from x (x.new_zeros)"
-            )
+            raise ValueError(f"site '{name}' holds a tensor on {wrong[0].device}: build it from x (x.new_zeros)")
         if not is_deterministic(msg):
             msg["fn"].log_prob(msg["value"])
     return "everything follows x to another device"
@@ -80,9 +74,7 @@ def dtype(problem: Problem, found: Sites) -> str:
             held = [msg["value"]] if is_deterministic(msg) else [msg["value"], *parameters(msg["fn"])]
             wrong = [t.dtype for t in held if t.is_floating_point() and t.dtype != kind]
             if wrong:
-                raise ValueError(
-                    f"site '{name}' is {wrong[0]} where x is {kind}: build it from x (x.new_zeros)"
-                )
+                raise ValueError(f"site '{name}' is {wrong[0]} where x is {kind}: build it from x (x.new_zeros)")
     return "float32 and float64"
 
 
@@ -109,9 +101,7 @@ def any_rows(problem: Problem, found: Sites) -> str:
     graph = graph_of_any_rows(one, first)
     got, right = graph(tensors(two), second), log_joint(two, second)
     if not torch.allclose(got, right, rtol=1e-4):
-        raise ValueError(
-            f"traced with 17 rows, 29 rows give {got:.6g} where {right:.6g} is right: plate x.shape[0]"
-        )
+        raise ValueError(f"traced with 17 rows, 29 rows give {got:.6g} where {right:.6g} is right: plate x.shape[0]")
     return "a graph traced for one number of rows is right for another"
 
 
@@ -142,9 +132,7 @@ def rows(problem: Problem, found: Sites) -> str:
     n, whole = row_count(problem), run(problem, values)
     where = problem.tensor.device
     permutation = torch.arange(n, device=where).flip(0).roll(1)
-    subsets = {"on permuted rows": permutation} | {
-        f"row {i} alone": permutation[i : i + 1] for i in {0, n // 2}
-    }
+    subsets = {"on permuted rows": permutation} | {f"row {i} alone": permutation[i : i + 1] for i in {0, n // 2}}
     for what, index in subsets.items():
         part = run(with_rows(problem, index, n), local_rows(problem, whole, values, index))
         for name, msg in whole.items():
@@ -165,9 +153,7 @@ def local(problem: Problem, found: Sites) -> str:
     for name, site in found.latent.items():
         grows = more.latent[name].shape != site.shape
         if grows and not site.local:
-            raise ValueError(
-                f"latent '{name}' grows with the rows outside the plate '{problem.names['plate']}'"
-            )
+            raise ValueError(f"latent '{name}' grows with the rows outside the plate '{problem.names['plate']}'")
         if site.local and not grows:
             raise ValueError(f"latent '{name}' is in the data plate but has {tuple(site.shape)} for any rows")
     inside = [name for name, site in found.latent.items() if site.local]
@@ -195,9 +181,7 @@ def event_dims(problem: Problem, found: Sites) -> str:
         plates = {frame.dim for frame in msg["cond_indep_stack"]}
         free = [i for i in range(-len(batch), 0) if i not in plates and (batch[i] > 1 or not plates)]
         if free:
-            raise ValueError(
-                f"site '{name}' has batch shape {tuple(batch)} outside plates: add .to_event({len(free)})"
-            )
+            raise ValueError(f"site '{name}' has batch shape {tuple(batch)} outside plates: add .to_event({len(free)})")
     shapes = ", ".join(f"{name} {tuple(site.shape)}" for name, site in found.latent.items())
     return f"every axis of a latent is its event's or a plate's: {shapes}"
 

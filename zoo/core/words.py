@@ -15,6 +15,7 @@ def nearest(word: str, known: Iterable[str], kind: str) -> str:
         kind: What they are: "model", "option", ...
     """
     known = sorted(known)
-    close = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
-    hint = f" Did you mean {close[0]!r}?" if close else ""
+    lower = {k.lower(): k for k in known}
+    close = difflib.get_close_matches(word.lower(), lower, n=1, cutoff=0.5)
+    hint = f" Did you mean {lower[close[0]]!r}?" if close else ""
     return f"unknown {kind} {word!r}.{hint} Known: {', '.join(known)}."

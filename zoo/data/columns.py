@@ -71,9 +71,7 @@ def read(path: Path) -> Table:
     text = path.read_text(encoding="utf-8-sig")
     first = text.partition("\n")[0]
     delimiter = max(",;\t|", key=first.count)
-    lines = [
-        (i, row) for i, row in enumerate(csv.reader(text.splitlines(), delimiter=delimiter), 1) if any(row)
-    ]
+    lines = [(i, row) for i, row in enumerate(csv.reader(text.splitlines(), delimiter=delimiter), 1) if any(row)]
     if not lines:
         raise ValueError(f"{path} is empty. Its first line must name the columns, separated by commas.")
     names = [cell.strip() for cell in lines[0][1]]
@@ -90,9 +88,7 @@ def read(path: Path) -> Table:
 
 def _check_names(names: list[str], path: Path) -> None:
     if any(_number(name) is not None for name in names):
-        raise ValueError(
-            f"{path}: the first line must hold column names, got {', '.join(names[:5])}. Add a header."
-        )
+        raise ValueError(f"{path}: the first line must hold column names, got {', '.join(names[:5])}. Add a header.")
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise ValueError(f"{path}: column '{twice[0]}' stands twice in the header. Rename one.")

@@ -92,9 +92,7 @@ def _bundled(name: str) -> Table:
     columns = {str(n): bunch.data[:, i].astype(np.float64) for i, n in enumerate(bunch.feature_names)}
     target, is_class = BUNDLED[name]
     named = is_class and name != "digits"  # a digit's name is its number
-    columns[target] = (
-        bunch.target_names[bunch.target].astype(object) if named else bunch.target.astype(np.float64)
-    )
+    columns[target] = bunch.target_names[bunch.target].astype(object) if named else bunch.target.astype(np.float64)
     return Table(columns, f"scikit-learn {name}")
 
 
@@ -103,9 +101,7 @@ def _split(n: int, test: float, seed: int, source: str) -> tuple[torch.Tensor, t
     if n < 2:
         raise ValueError(f"{source} needs at least 2 rows, got {n}. Add rows.")
     if not 0 <= test < 1 or n - round(test * n) < 2:
-        raise ValueError(
-            f"test must be a share that leaves at least 2 of the {n} rows to train on, got {test}."
-        )
+        raise ValueError(f"test must be a share that leaves at least 2 of the {n} rows to train on, got {test}.")
     order = torch.randperm(n, generator=torch.Generator().manual_seed(seed))
     kept = n - round(test * n)
     return order[:kept], order[kept:]

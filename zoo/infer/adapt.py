@@ -38,9 +38,7 @@ def update(state: DualAveraging, accept: float, target: float) -> DualAveraging:
     error = state.error + (target - accept - state.error) / (time + 10)
     log_step = state.mu - math.sqrt(time) / 0.05 * error
     weight = time**-0.75
-    return DualAveraging(
-        state.mu, time, error, log_step, weight * log_step + (1 - weight) * state.log_average
-    )
+    return DualAveraging(state.mu, time, error, log_step, weight * log_step + (1 - weight) * state.log_average)
 
 
 def now(state: DualAveraging) -> float:
@@ -56,7 +54,7 @@ def average(state: DualAveraging) -> float:
 class Spread(NamedTuple):
     """Running mean and sum of squared deviations of each chain, (chain, dim), in float64."""
 
-    count: int
+    seen: int
     mean: Tensor
     squares: Tensor
 
@@ -69,10 +67,10 @@ def no_spread(like: Tensor, chains: int) -> Spread:
 
 def add(spread: Spread, position: Tensor) -> Spread:
     """One more position of every chain (Welford)."""
-    count = spread.count + 1
+    seen = spread.seen + 1
     delta = position.double() - spread.mean
-    mean = spread.mean + delta / count
-    return Spread(count, mean, spread.squares + delta * (position.double() - mean))
+    mean = spread.mean + delta / seen
+    return Spread(seen, mean, spread.squares + delta * (position.double() - mean))
 
 
 def inverse_mass(spread: Spread, like: Tensor) -> Tensor:
@@ -82,7 +80,7 @@ def inverse_mass(spread: Spread, like: Tensor) -> Tensor:
     different modes (a net's units permuted) must not inflate the scale each of them moves on.
     """
     chains = spread.mean.shape[0]
-    n = spread.count * chains
+    n = spread.seen * chains
     variance = spread.squares.sum(0) / max(n - chains, 1)
     return (n / (n + 5) * variance + 1e-3 * 5 / (n + 5)).to(like)
 

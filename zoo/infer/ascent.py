@@ -84,9 +84,7 @@ def make_step(fit: Fit, rows: int | None, batch_scale: float) -> Callable[..., T
     return step
 
 
-def _ready(
-    step: Callable[..., Tensors], engine: str, example: Tensors
-) -> tuple[Callable[..., Tensors], str, float]:
+def _ready(step: Callable[..., Tensors], engine: str, example: Tensors) -> tuple[Callable[..., Tensors], str, float]:
     """The step on the engine; an untraceable guide (Python control flow on its draws) runs as it is."""
     start = time.perf_counter()
     if engine == "compiled":
@@ -140,9 +138,7 @@ def climb(
     seen = seen[: bad[0] + 1] if bad else seen
     columns = [torch.stack(column, 1).cpu() for column in zip(*(row[1:] for row in seen), strict=True)]
     history = dict(zip(Terms._fields, columns, strict=True))
-    return Climb(
-        state[3] if bad else state[0], history, bad, reason if len(seen) < steps else "", engine, compiling
-    )
+    return Climb(state[3] if bad else state[0], history, bad, reason if len(seen) < steps else "", engine, compiling)
 
 
 def _first_bad(seen: list[Tensors], begin: int) -> tuple[int, int] | None:

@@ -47,11 +47,11 @@ class Run:
 
     def fill_noise(self) -> None:
         """The block of noise that belongs to the current iteration; counts start anew."""
-        count = self.state.count
+        completed = self.state.completed
         self.noise = noise_block(
-            self.shapes, seed=self.seed, block=self.iteration // BLOCK, chains=len(count), like=self.inverse_mass
+            self.shapes, seed=self.seed, block=self.iteration // BLOCK, chains=len(completed), like=self.inverse_mass
         )
-        self.state = self.state._replace(count=torch.zeros_like(count))
+        self.state = self.state._replace(completed=torch.zeros_like(completed))
 
 
 def advance(run: Run, iterations: int, stop: Stop) -> tuple[Tensor, Stats, int]:
@@ -61,7 +61,7 @@ def advance(run: Run, iterations: int, stop: Stop) -> tuple[Tensor, Stats, int]:
         Positions (chain, iterations, dim), stats (chain, iterations), and how many of them every chain completed:
         all, unless `stop` said to end early.
     """
-    offset, chains, like = run.iteration % BLOCK, len(run.state.count), run.inverse_mass
+    offset, chains, like = run.iteration % BLOCK, len(run.state.completed), run.inverse_mass
     if offset == 0:
         run.fill_noise()
     positions = like.new_zeros(chains, iterations, run.density.dim)
@@ -76,7 +76,7 @@ def advance(run: Run, iterations: int, stop: Stop) -> tuple[Tensor, Stats, int]:
         lambda draw: _keep(draw, offset, positions, stats),
         stop,
     )
-    completed = int(run.state.count.min()) - offset
+    completed = int(run.state.completed.min()) - offset
     run.iteration += completed
     return positions, stats, completed
 
@@ -86,7 +86,7 @@ def _keep(draw: Draw, offset: int, positions: Tensor, stats: Stats) -> None:
     if not bool(draw.done.any()):
         return
     chain = draw.done.nonzero()[:, 0]
-    at = draw.index[chain] - offset
+    at = draw.iteration[chain] - offset
     positions[chain, at] = draw.position[chain]
     for name in FIELDS:
         stats[name][chain, at] = getattr(draw, name)[chain].double()
@@ -96,7 +96,7 @@ def warm_up(run: Run, warmup: int, target: float, fixed: bool, stop: Stop, show:
     """Tunes step size and mass, one iteration of all chains at a time; `fixed` leaves the step size alone."""
     first, ends = adapt.windows(warmup)
     averaging = adapt.restart(run.step_size)
-    spread = adapt.no_spread(run.inverse_mass, len(run.state.count))
+    spread = adapt.no_spread(run.inverse_mass, len(run.state.completed))
     for i in range(1, warmup + 1):
         position, stats, completed = advance(run, 1, stop)
         if not completed:
@@ -107,7 +107,7 @@ def warm_up(run: Run, warmup: int, target: float, fixed: bool, stop: Stop, show:
         spread = adapt.add(spread, position[:, 0]) if i > first else spread
         if i in ends:
             run.inverse_mass = adapt.inverse_mass(spread, run.inverse_mass)
-            spread = adapt.no_spread(run.inverse_mass, len(run.state.count))
+            spread = adapt.no_spread(run.inverse_mass, len(run.state.completed))
             run.step_size = run.step_size if fixed else first_step_size(run, i)
             averaging = adapt.restart(run.step_size)
         show(i, f"warm-up, accept {accept:.2f}, step {run.step_size:.2g}")
@@ -135,7 +135,7 @@ def collect(run: Run, draws: int, thin: int, stop: Stop, show: Show) -> tuple[Te
         kept += completed
         divergences += int(stats[-1]["diverging"].sum())
         show(kept, f"accept {float(stats[-1]['accept'].mean()):.2f}, {divergences} divergences")
-    whole = torch.cat([run.inverse_mass.new_zeros(len(run.state.count), 0, run.density.dim), *positions], 1)
+    whole = torch.cat([run.inverse_mass.new_zeros(len(run.state.completed), 0, run.density.dim), *positions], 1)
     return whole[:, thin - 1 :: thin], {
         name: torch.cat([stat[name] for stat in stats], 1)[:, thin - 1 :: thin] for name in FIELDS if stats
     }
@@ -201,6 +201,7 @@ def fit(
         `Posterior` of kind "markov".
     """
     name = kernel.__name__.rpartition(".")[2]
+    _check_options(step_size, max_depth)
     target = _target(kernel, target_accept)
     if engine == "pyro":
         from . import stock
@@ -222,6 +223,13 @@ def fit(
     return _posterior(run, name, whole, stats, reason, seconds, engine)
 
 
+def _check_options(step_size: float | None, max_depth: int) -> None:
+    if step_size is not None and not 0 < step_size < float("inf"):
+        raise ValueError(f"step_size must be positive, got {step_size!r}. Leave it out to have it tuned.")
+    if isinstance(max_depth, bool) or not isinstance(max_depth, int) or not 1 <= max_depth <= 15:
+        raise ValueError(f"max_depth must be a whole number from 1 to 15, got {max_depth!r}. Usual: 10.")
+
+
 def _target(kernel: Any, target_accept: float | None) -> float:
     if target_accept is None:
         return float(kernel.TARGET_ACCEPT)
@@ -241,9 +249,7 @@ def _posterior(
     divergences = int(stats["diverging"].sum())
     outcome = f"{reason} after {kept} draws" if reason else "ok"
     if divergences and not reason:
-        outcome = (
-            f"{divergences} of {whole.shape[0] * kept} draws diverged: raise target_accept, or reparameterise"
-        )
+        outcome = f"{divergences} of {whole.shape[0] * kept} draws diverged: raise target_accept, or reparameterise"
     discrete = {"depth": torch.int64, "steps": torch.int64, "diverging": torch.bool}
     kinds = {name: value.to(discrete.get(name, value.dtype)) for name, value in stats.items()}
     settings = {"engine": engine, "step_size": run.step_size}

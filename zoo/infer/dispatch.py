@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import functools
 import importlib
 import inspect
 import pkgutil
 import platform
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import pyro
@@ -20,16 +19,9 @@ import zoo
 from zoo.core.posterior import Posterior
 from zoo.core.problem import Data, Problem
 from zoo.core.sites import sites
+from zoo.core.words import nearest
 
 NO_DATA_NEEDED = ("prior",)
-
-
-def nearest(word: str, known: Iterable[str], kind: str) -> str:
-    """The error text for an unknown word: what was got, the nearest right one, what is allowed."""
-    known = sorted(known)
-    close = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
-    hint = f" Did you mean {close[0]!r}?" if close else ""
-    return f"unknown {kind} {word!r}.{hint} Known: {', '.join(known)}."
 
 
 def methods() -> dict[str, str]:
@@ -55,7 +47,8 @@ def load(name: str, data: Data | str | None = None, seed: int = 0, **options: An
         data: `zoo.Data`; or the path of a CSV file or the name of a bundled set, see `zoo.data.tables.load`;
             None for the model's own.
         seed: For the model's own data, and for the split of a table.
-        options: Hyperparameters of the model; what its `data` function takes goes there.
+        options: Hyperparameters of the model; what its `data` function takes goes there; `target`, the column of
+            a table to predict.
 
     Raises:
         ValueError: For an unknown name or option, with the nearest right one; and for data the model can't use.
@@ -64,18 +57,20 @@ def load(name: str, data: Data | str | None = None, seed: int = 0, **options: An
         raise ValueError(nearest(name, zoo.names(), "model"))
     module = importlib.import_module(f"zoo.{name}")
     hyper_names = {n for n, p in _keywords(module.model).items() if p.kind is p.KEYWORD_ONLY}
-    data_names = set(_keywords(module.data)) - {"seed"}
-    source = {k: options.pop(k) for k in [*options] if k in data_names - hyper_names}
+    source_names = {"target"} if isinstance(data, str) else set(_keywords(module.data)) - {"seed"}
     for option in options:
-        if option not in hyper_names:
-            raise ValueError(f"{name}: {nearest(option, hyper_names | data_names, 'option')}")
-    if data is not None and source:
-        raise ValueError(f"{name}: {sorted(source)} shape the model's own data, but data were given. Leave one out.")
+        if option not in hyper_names | source_names:
+            raise ValueError(f"{name}: {nearest(option, hyper_names | source_names, 'option')}")
+    # What both the model and its data take (the number of outputs, say) goes to both.
+    source = {k: v for k, v in options.items() if k in source_names}
+    hyper = {k: v for k, v in options.items() if k in hyper_names}
+    if isinstance(data, Data) and (only := sorted(set(source) - hyper_names)):
+        raise ValueError(f"{name}: {only} shape the model's own data, but data were given. Leave one out.")
     return Problem(
         name,
         module.model,
         _find_data(module, data, seed, source),
-        hyper=options,
+        hyper=hyper,
         compare=getattr(module, "COMPARE", None),
         guide=getattr(module, "guide", None),
         exact=getattr(module, "exact", None),
@@ -88,7 +83,7 @@ def _find_data(module: Any, data: Any, seed: int, source: dict[str, Any]) -> Dat
     elif not isinstance(data, Data):
         from zoo.data import tables
 
-        data = tables.load(data, seed=seed, classify=getattr(module, "CLASSIFY", False))
+        data = tables.load(data, seed=seed, **source, classify=getattr(module, "CLASSIFY", False))
     return module.prepare(data) if hasattr(module, "prepare") else data
 
 
@@ -162,7 +157,7 @@ def _dtype(dtype: torch.dtype | str | None) -> torch.dtype | None:
         dtype = getattr(torch, dtype, None) if dtype in ("float32", "float64") else dtype
     if dtype not in (None, torch.float32, torch.float64):
         raise ValueError(f"dtype must be 'float32' or 'float64', got {dtype!r}.")
-    return dtype  # type: ignore[return-value]
+    return dtype
 
 
 def _check_observed(problem: Problem) -> None:

@@ -146,9 +146,7 @@ def site_kl(q: Any, p: Any, analytic: bool) -> Tensor:
     return scaled_log_prob(q) - scaled_log_prob(p)
 
 
-def combine(
-    guide: Mapping[str, Any], model: Mapping[str, Any], plate: str, scale: Any, analytic: bool
-) -> Terms:
+def combine(guide: Mapping[str, Any], model: Mapping[str, Any], plate: str, scale: Any, analytic: bool) -> Terms:
     """The ELBO's terms from the messages of a guide run and of the model replayed on it.
 
     Args:

@@ -11,6 +11,8 @@ import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
+from zoo.core.handlers import pyro_state
+
 from .density import Density
 from .graph import compile_graph
 from .kernel import Draw
@@ -27,10 +29,11 @@ Drive = Callable[[Any, dict[str, Tensor], Tensor, Tensor, int, Callable[[Draw], 
 
 
 def choose_engine(engine: str, density: Density, iterations: int) -> str:
-    """The engine to use. The rule of "auto", which never depends on a timing:
+    """The engine to use.
 
-    "loop" where vmap refuses the model; else "compiled" for runs of at least 400 iterations of at most 50,000
-    coordinates, on a machine with a C++ compiler (or on CUDA); else "eager".
+    The rule of "auto" never depends on a timing: "loop" where vmap refuses the model; else "compiled" for runs of
+    at least 400 iterations of at most 50,000 coordinates, on a machine with a C++ compiler (or on CUDA); else
+    "eager".
 
     Raises:
         ValueError: For an unknown engine, and for "compiled" where vmap refuses the model.
@@ -62,7 +65,7 @@ def eager_drive(kernel: Any, density: Density, constants: dict[str, Tensor]) -> 
     ) -> Any:
         limit = torch.tensor(stop, device=mass.device)
         with torch.no_grad():
-            while int(state.count.min()) < stop and not halt():
+            while int(state.completed.min()) < stop and not halt():
                 state, draw = kernel.step(
                     state, density.value_and_grad, noise, step_size=size, inverse_mass=mass, stop=limit, **constants
                 )
@@ -77,49 +80,69 @@ def compiled_drive(
 ) -> tuple[Drive, str, float]:
     """The kernel's step and the density's gradient in one graph; also the engine and the seconds to compile.
 
+    The graph writes the new state and draw over the old ones: allocating thirty small tensors at every step would
+    cost as much as the gradient.
+
     Args:
         kernel, density, constants: As for `eager_drive`.
         example: (state, noise, step size, inverse mass, stop) of the shapes to serve.
     """
-    args, kwargs = density.problem.arguments()
-    leaves, spec = pytree.tree_flatten((example, constants, args, kwargs))
+    arguments = density.problem.arguments()
+    state, noise, size, mass, stop = example
+    _, draw = _one_step(kernel, density, arguments, state, noise, size, mass, stop, constants)
+    static = tuple(value.clone() for value in (*state, *draw))
+    leaves, spec = pytree.tree_flatten((static, noise, size, mass, stop, constants, arguments))
     places = [i for i, leaf in enumerate(leaves) if isinstance(leaf, Tensor)]
 
     def function(*tensors: Tensor) -> tuple[Tensor, ...]:
         filled = list(leaves)
         for place, tensor in zip(places, tensors, strict=True):
             filled[place] = tensor
-        (state, noise, size, mass, stop), fixed, *arguments = pytree.tree_unflatten(filled, spec)
-        gradient = torch.func.vmap(torch.func.grad_and_value(lambda u: density.log_density(u, True, arguments)))
-
-        def value_and_grad(position: Tensor) -> tuple[Tensor, Tensor]:
-            grad, value = gradient(position)
-            return value, grad
-
-        state, draw = kernel.step(
-            state, value_and_grad, noise, step_size=size, inverse_mass=mass, stop=stop, **fixed
-        )
-        return (*state, *draw, state.count.min())
+        old, noise, size, mass, stop, fixed, arguments = pytree.tree_unflatten(filled, spec)
+        before = type(state)(*old[: len(state)])
+        after, draw = _one_step(kernel, density, arguments, before, noise, size, mass, stop, fixed)
+        for target, value in zip(old, (*after, *draw), strict=True):
+            # A value that is another old tensor would be read after that one was written over.
+            assert value is target or all(value is not other for other in old)
+            target.copy_(value)
+        return (after.completed.min(),)
 
     compiled = compile_graph(function, [leaves[i] for i in places])
-    data = [leaf for leaf in pytree.tree_leaves((constants, args, kwargs)) if isinstance(leaf, Tensor)]
-    return _flat_drive(compiled.call, type(example[0]), data), compiled.engine, compiled.seconds
+    data = [leaf for leaf in pytree.tree_leaves((constants, arguments)) if isinstance(leaf, Tensor)]
+    return _static_drive(compiled.call, type(state), static, data), compiled.engine, compiled.seconds
 
 
-def _flat_drive(call: Callable[..., Any], kind: Any, data: list[Tensor]) -> Drive:
-    """Loops over flat tensors: taking nested tuples apart at every step would cost as much as the step."""
+def _one_step(
+    kernel: Any, density: Density, arguments: Any, state: Any, noise: Any, size: Any, mass: Any, stop: Any, fixed: Any
+) -> tuple[Any, Draw]:
+    """A step of the kernel on the density of the model with these arguments (the data among them)."""
+    gradient = torch.func.vmap(torch.func.grad_and_value(lambda u: density.log_density(u, True, arguments)))
+
+    def value_and_grad(position: Tensor) -> tuple[Tensor, Tensor]:
+        grad, value = gradient(position)
+        return value, grad
+
+    with pyro_state(validate=False):
+        return kernel.step(state, value_and_grad, noise, step_size=size, inverse_mass=mass, stop=stop, **fixed)
+
+
+def _static_drive(call: Callable[..., Any], kind: Any, static: tuple[Tensor, ...], data: list[Tensor]) -> Drive:
+    """Calls the graph on its own memory: the chains' state and last draws stay in `static`."""
     width = len(kind._fields)
+    draw = Draw(*static[width:])
 
     def drive(
         state: Any, noise: dict[str, Tensor], size: Tensor, mass: Tensor, stop: int, keep: Any, halt: Stop
     ) -> Any:
-        flat, rest = tuple(state), (*noise.values(), size, mass, torch.tensor(stop, device=mass.device), *data)
+        for mine, given in zip(static, state, strict=False):
+            if mine is not given:
+                mine.copy_(given)
+        inputs = (*static, *noise.values(), size, mass, torch.tensor(stop, device=mass.device), *data)
         while not halt():
-            out = call(*flat, *rest)
-            flat = out[:width]
-            keep(Draw(*out[width:-1]))
-            if int(out[-1]) >= stop:
+            (least,) = call(*inputs)
+            keep(draw)
+            if int(least) >= stop:
                 break
-        return kind(*flat)
+        return kind(*static[:width])
 
     return drive

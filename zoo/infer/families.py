@@ -14,7 +14,7 @@ from pyro.infer.autoguide import AutoGuide
 
 import guides
 from guides.point import with_points
-from zoo.infer.dispatch import nearest
+from zoo.core.words import nearest
 
 Factory = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -44,9 +44,7 @@ def choose(guide: Any, options: dict[str, Any], point: Sequence[str]) -> Factory
     """
     if isinstance(guide, AutoGuide):
         if options or point:
-            raise ValueError(
-                "guide_options and point= need a guide class or name, got an instance. Give the class."
-            )
+            raise ValueError("guide_options and point= need a guide class or name, got an instance. Give the class.")
         return lambda model: _copied(guide)
     if isinstance(guide, str):
         known = families()

@@ -94,9 +94,7 @@ def _settings() -> Iterator[None]:
     """
     import torch._inductor.config as config
 
-    with config.patch(
-        {"cpp.threads": torch.get_num_threads(), "size_asserts": False, "alignment_asserts": False}
-    ):
+    with config.patch({"cpp.threads": torch.get_num_threads(), "size_asserts": False, "alignment_asserts": False}):
         yield
 
 

@@ -26,11 +26,9 @@ def hessian(target: Density, position: Tensor, jacobian: bool = True) -> Tensor:
 
 def _together(target: Density, position: Tensor, jacobian: bool) -> Tensor:
     gradient = torch.func.grad(lambda u: target.log_density(u, jacobian))
-    _, pull_back = torch.func.vjp(gradient, position)
+    pull_back = torch.func.vjp(gradient, position)[1]
     eye = torch.eye(len(position), dtype=position.dtype, device=position.device)
-    return torch.cat(
-        [torch.func.vmap(lambda row: pull_back(row)[0])(part) for part in eye.split(CHUNK)]
-    ).detach()
+    return torch.cat([torch.func.vmap(lambda row: pull_back(row)[0])(part) for part in eye.split(CHUNK)]).detach()
 
 
 def _one_by_one(target: Density, position: Tensor, jacobian: bool) -> Tensor:
@@ -38,9 +36,7 @@ def _one_by_one(target: Density, position: Tensor, jacobian: bool) -> Tensor:
     with torch.enable_grad():
         (grad,) = torch.autograd.grad(target.log_density(point, jacobian), point, create_graph=True)
         rows = [
-            torch.autograd.grad(g, point, retain_graph=True)[0]
-            if g.requires_grad
-            else torch.zeros_like(point)
+            torch.autograd.grad(g, point, retain_graph=True)[0] if g.requires_grad else torch.zeros_like(point)
             for g in grad
         ]
     return torch.stack(rows).detach()

@@ -17,9 +17,7 @@ logger = logging.getLogger("zoo")
 SIGNALS: tuple[signal.Signals, ...] = (signal.SIGINT, signal.SIGTERM)
 
 
-def _on_signal(
-    caught: list[int], before: Mapping[signal.Signals, Any], signum: int, frame: FrameType | None
-) -> None:
+def _on_signal(caught: list[int], before: Mapping[signal.Signals, Any], signum: int, frame: FrameType | None) -> None:
     """Notes the first signal; raises at the second. A run inside a run tells the outer one as well."""
     if caught:
         raise KeyboardInterrupt(f"second {signal.Signals(signum).name}")
@@ -55,9 +53,7 @@ def stoppable(max_seconds: float | None = None) -> Iterator[Callable[[], str]]:
         KeyboardInterrupt: At the second signal.
     """
     if max_seconds is not None and not max_seconds > 0:
-        raise ValueError(
-            f"max_seconds must be positive or None, got {max_seconds!r}. Leave it out for no limit."
-        )
+        raise ValueError(f"max_seconds must be positive or None, got {max_seconds!r}. Leave it out for no limit.")
     start = time.monotonic()
     caught: list[int] = []
 

@@ -7,9 +7,10 @@ A kernel file holds
     init(position, lp, grad, max_depth) -> State
     position_of(state)        the chains' present positions (chain, dim)
     step(state, value_and_grad, noise, *, step_size, inverse_mass, stop, **constants) -> (State, Draw)
-State is a flat NamedTuple of tensors with a leading chain axis, one of them `count`. A call of `step` moves every chain that has begun fewer
-than `stop` iterations of the current block by one unit of work (an iteration; for NUTS one leapfrog step), so
-chains need not wait for each other. Randomness comes in as `noise`: one block of iterations, (iteration, chain, ...).
+State is a flat NamedTuple of tensors with a leading chain axis, one of them `completed`. A call of `step` moves
+every chain that has completed fewer than `stop` iterations of the current block by one unit of work (an iteration;
+for NUTS one leapfrog step), so chains need not wait for each other. Randomness comes in as `noise`: one block of
+iterations, (iteration, chain, ...).
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ class Draw(NamedTuple):
 
     Attributes:
         done: (chain,) whether this chain completed an iteration.
-        index: (chain,) which iteration of the block that was.
+        iteration: (chain,) which iteration of the block that was. No field may be a tensor of the old state itself
+            (the compiled engine writes the new state over it).
         position, lp: (chain, dim), (chain,) the new state and its log density.
         energy: (chain,) potential + kinetic energy of the new state, with the momentum it was reached with.
         accept: (chain,) acceptance statistic in [0, 1], for tuning the step size.
@@ -33,7 +35,7 @@ class Draw(NamedTuple):
     """
 
     done: Tensor
-    index: Tensor
+    iteration: Tensor
     position: Tensor
     lp: Tensor
     energy: Tensor

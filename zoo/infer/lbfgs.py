@@ -74,9 +74,7 @@ class _Pairs:
         return -q
 
 
-def _search(
-    function: Function, x: Tensor, f: Tensor, grad: Tensor, d: Tensor, active: Tensor
-) -> tuple[Tensor, ...]:
+def _search(function: Function, x: Tensor, f: Tensor, grad: Tensor, d: Tensor, active: Tensor) -> tuple[Tensor, ...]:
     """Weak Wolfe by bisection for the active rows; (x', f', gradient', found). Others stay."""
     slope = (grad * d).sum(-1)
     low, high, a = torch.zeros_like(f), torch.full_like(f, float("inf")), torch.ones_like(f)
@@ -125,9 +123,7 @@ def lbfgs(
         count += 1
         d = pairs.direction(grad)
         uphill = (d * grad).sum(-1) >= 0
-        d = torch.where(
-            (uphill | stuck).unsqueeze(-1), -grad / grad.norm(dim=-1, keepdim=True).clamp(min=1.0), d
-        )
+        d = torch.where((uphill | stuck).unsqueeze(-1), -grad / grad.norm(dim=-1, keepdim=True).clamp(min=1.0), d)
         # What a full step promises is below the rounding of f.
         rested = rested | ((d * grad).sum(-1).abs() <= ROUNDING * (1 + f.abs()))
         x_new, f_new, grad_new, found = _search(function, x, f, grad, d, ~rested)

@@ -36,9 +36,7 @@ class Looped:
         self.analytic = bool(getattr(first.guide, "mean_field", False))
         self.leaves = first.params
         self.layout = Layout({n: v.shape for n, v in first.params.items()}, first.constraints, {})
-        self.start = torch.stack(
-            [torch.cat([v.detach().reshape(-1) for v in p.params.values()]) for p in prepared]
-        )
+        self.start = torch.stack([torch.cat([v.detach().reshape(-1) for v in p.params.values()]) for p in prepared])
         self.points = self._points()
 
     def _run(self, seed: int, given: Any) -> tuple[Messages, Messages]:
@@ -66,9 +64,7 @@ class Looped:
             )
         return tuple(n for n, m in q1.items() if is_choice(m) and torch.equal(m["value"], q2[n]["value"]))
 
-    def gradient(
-        self, params: Tensor, noise: Tensor, batch: Batch = ALL, scale: float = 1.0
-    ) -> tuple[Tensor, Terms]:
+    def gradient(self, params: Tensor, noise: Tensor, batch: Batch = ALL, scale: float = 1.0) -> tuple[Tensor, Terms]:
         """As `Variational.gradient`; noise (restart, particle, 1) are seeds."""
         grads, rows = [], []
         for r, flat in enumerate(params):
@@ -107,9 +103,7 @@ class Looped:
         """Refuses a guide that is tied to all rows of the data."""
         check_batch(lambda given: self._run(0, given), self.problem, rows)
 
-    def noise(
-        self, seed: int, restart: int, block: int, shape: Sequence[int], purpose: str = "svi"
-    ) -> Tensor:
+    def noise(self, seed: int, restart: int, block: int, shape: Sequence[int], purpose: str = "svi") -> Tensor:
         """Seeds (*shape, 1), a function of (seed, restart, block, purpose) only."""
         generator = torch.Generator().manual_seed(block_seed(seed, restart, block, purpose))
         return torch.randint(2**62, (*shape, 1), generator=generator)

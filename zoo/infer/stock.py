@@ -167,9 +167,7 @@ def _posterior(
         found = whole or found[:1]
     kept = len(found[0].lp) if found else 0
     if not kept:
-        raise RuntimeError(
-            f"{kernel} ended before its first draw ({reason}). Give it more time, or lower warmup."
-        )
+        raise RuntimeError(f"{kernel} ended before its first draw ({reason}). Give it more time, or lower warmup.")
     stats = {name: torch.stack([getattr(chain, name) for chain in found]) for name in ("lp", "diverging")}
     divergences = int(stats["diverging"].sum())
     outcome = "ok"

@@ -43,9 +43,7 @@ def finish(q: Messages, p: Messages, points: Sequence[str]) -> tuple[dict[str, T
     """
     values: dict[str, Tensor] = {}
     lp = torch.stack([scaled_log_prob(m) for m in p.values() if not is_deterministic(m)]).sum()
-    logq = torch.zeros_like(lp) + sum(
-        scaled_log_prob(m) for n, m in q.items() if is_choice(m) and n not in points
-    )
+    logq = torch.zeros_like(lp) + sum(scaled_log_prob(m) for n, m in q.items() if is_choice(m) and n not in points)
     for name, msg in p.items():
         if msg["is_observed"] or is_deterministic(msg):
             continue
@@ -76,9 +74,7 @@ class Variational:
         self.analytic = bool(getattr(first.guide, "mean_field", False))
         shapes = {name: value.shape for name, value in first.params.items()}
         self.layout = Layout(shapes, first.constraints, own_parameters(first))
-        self.start = torch.stack(
-            [torch.cat([v.detach().reshape(-1) for v in p.params.values()]) for p in prepared]
-        )
+        self.start = torch.stack([torch.cat([v.detach().reshape(-1) for v in p.params.values()]) for p in prepared])
         self.noise_size, self.points = self._probe()
 
     def _probe(self) -> tuple[int, tuple[str, ...]]:
@@ -122,9 +118,7 @@ class Variational:
             return one(noise[0])
         return Terms(*(value.mean() for value in torch.func.vmap(one)(noise)))
 
-    def gradient(
-        self, params: Tensor, noise: Tensor, batch: Batch = ALL, scale: float = 1.0
-    ) -> tuple[Tensor, Terms]:
+    def gradient(self, params: Tensor, noise: Tensor, batch: Batch = ALL, scale: float = 1.0) -> tuple[Tensor, Terms]:
         """Gradient of the ELBO (restart, size) and its terms (restart,).
 
         Args:
@@ -166,9 +160,7 @@ class Variational:
         noise = self.start.new_zeros(self.noise_size)
         check_batch(lambda given: self._run(self.start[0], noise, given), self.problem, rows)
 
-    def noise(
-        self, seed: int, restart: int, block: int, shape: Sequence[int], purpose: str = "svi"
-    ) -> Tensor:
+    def noise(self, seed: int, restart: int, block: int, shape: Sequence[int], purpose: str = "svi") -> Tensor:
         """Standard normals (*shape, noise_size), a function of (seed, restart, block, purpose) only."""
         generator = torch.Generator().manual_seed(block_seed(seed, restart, block, purpose))
         like = self.start

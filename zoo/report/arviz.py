@@ -81,9 +81,7 @@ def fold(group: xr.Dataset) -> xr.Dataset:
     halves = [group.isel(draw=slice(i * half, (i + 1) * half)) for i in (0, 1)]
     halves = [h.assign_coords(chain=[i], draw=range(half)) for i, h in enumerate(halves)]
     # Variables without (chain, draw) are the same in both halves and stay as they are.
-    return xr.concat(
-        halves, dim="chain", data_vars="minimal", coords="minimal", compat="override", join="outer"
-    )
+    return xr.concat(halves, dim="chain", data_vars="minimal", coords="minimal", compat="override", join="outer")
 
 
 def _prior_groups(posterior: Posterior) -> dict[str, xr.Dataset]:

@@ -51,11 +51,7 @@ def curve(posterior: Posterior, output: int = 0) -> tuple[Array, Band]:
     every = torch.cat([data.x] + ([] if data.x_test is None else [data.x_test]))
     low, high = every.min(), every.max()
     margin = 0.1 * (high - low)
-    x = (
-        torch.linspace(0, 1, GRID, dtype=every.dtype, device=every.device) * (high - low + 2 * margin)
-        + low
-        - margin
-    )
+    x = torch.linspace(0, 1, GRID, dtype=every.dtype, device=every.device) * (high - low + 2 * margin) + low - margin
     return to_numpy(x).astype(np.float64), interval(posterior, x[:, None], output)
 
 

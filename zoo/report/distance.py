@@ -73,9 +73,7 @@ def compare(gold: Posterior, *others: Posterior) -> Comparison:
     fits = (gold, *others)
     for fit in fits:
         if not isinstance(fit, Posterior):
-            raise TypeError(
-                f"compare takes posteriors, got {type(fit).__name__}. Make one: zoo.run(problem, method)."
-            )
+            raise TypeError(f"compare takes posteriors, got {type(fit).__name__}. Make one: zoo.run(problem, method).")
     labels = _labels(fits)
     for label, fit in zip(labels, fits, strict=True):
         if fit.problem.hash != gold.problem.hash:
@@ -92,9 +90,7 @@ def compare(gold: Posterior, *others: Posterior) -> Comparison:
         sites.append(part)
         rows.append(row | _summary(part))
     frame = pd.DataFrame(rows).reindex(columns=COLUMNS)
-    return Comparison(
-        frame, pd.concat(sites, ignore_index=True) if sites else pd.DataFrame(), _notes(first, gold)
-    )
+    return Comparison(frame, pd.concat(sites, ignore_index=True) if sites else pd.DataFrame(), _notes(first, gold))
 
 
 COLUMNS = [
@@ -208,9 +204,7 @@ def _notes(row: dict[str, Any], gold: Posterior) -> tuple[str, ...]:
     if not gold.ok:
         out.append(f"gold ({row['method']}) is not ok: {gold.outcome}. Trust no distance to it.")
     if row["min_ess"] < LEAST_ESS:
-        out.append(
-            f"gold has {row['min_ess']:.0f} effective draws: ask for more draws (at least {LEAST_ESS})."
-        )
+        out.append(f"gold has {row['min_ess']:.0f} effective draws: ask for more draws (at least {LEAST_ESS}).")
     if row["rhat_f"] > 1.05:
         out.append(f"gold's chains disagree: R-hat of f is {row['rhat_f']:.2f}. Run it longer.")
     return tuple(out)

@@ -61,9 +61,7 @@ def band(posteriors: Posterior | Sequence[Posterior], to: Target = None, *, outp
     fits = _several(posteriors)
     data = _data(fits)
     if data.x.dim() != 2 or data.x.shape[1] != 1:
-        raise ValueError(
-            f"band needs x of shape (n, 1), got {tuple(data.x.shape)}. Use picture(...) instead."
-        )
+        raise ValueError(f"band needs x of shape (n, 1), got {tuple(data.x.shape)}. Use picture(...) instead.")
     axes = _axes(to, (7.0, 4.5))
     _data_points(axes, fits[0], output)
     for i, fit in enumerate(fits):
@@ -131,9 +129,7 @@ def predicted_against_observed(
         raise ValueError(f"'{fits[0].problem.name}' has no targets to compare predictions with. Give y.")
     if isinstance(to, Axes):
         if len(fits) > 1:
-            raise ValueError(
-                f"one Axes takes one fit, got {len(fits)}. Give a path or None for a panel a fit."
-            )
+            raise ValueError(f"one Axes takes one fit, got {len(fits)}. Give a path or None for a panel a fit.")
         panels: list[Axes] = [to]
     else:
         figure = _figure((1.0 + 4.2 * len(fits), 4.4))
@@ -192,9 +188,7 @@ def scalars(posteriors: Posterior | Sequence[Posterior], to: Target = None) -> A
     fits = _several(posteriors)
     names_ = [name for name, value in fits[0].draws.items() if value.dim() == 2]
     if not names_:
-        raise ValueError(
-            f"'{fits[0].problem.name}' has no inputs and no scalar site: there is nothing to draw."
-        )
+        raise ValueError(f"'{fits[0].problem.name}' has no inputs and no scalar site: there is nothing to draw.")
     axes = _axes(to, (6.0, 4.0))
     for i, fit in enumerate(fits):
         draws = fit.draws[names_[0]].detach().cpu().double().numpy().ravel()
@@ -215,16 +209,12 @@ def _several(posteriors: Posterior | Sequence[Posterior]) -> list[Posterior]:
 
 def _data(fits: Sequence[Posterior]) -> Data:
     if not fits:
-        raise ValueError(
-            "a picture needs at least one posterior, got none. Run one: zoo.run(problem, method)."
-        )
+        raise ValueError("a picture needs at least one posterior, got none. Run one: zoo.run(problem, method).")
     if len({fit.problem.hash for fit in fits}) > 1:
         raise ValueError("the fits are of different data. Draw fits of one problem together.")
     data = fits[0].problem.data
     if not isinstance(data, Data):
-        raise ValueError(
-            f"'{fits[0].problem.name}' has data in a dict: there is no x to draw. Use zoo.Data(x, y)."
-        )
+        raise ValueError(f"'{fits[0].problem.name}' has data in a dict: there is no x to draw. Use zoo.Data(x, y).")
     return data
 
 

@@ -31,9 +31,7 @@ def rmse(mean: ArrayLike, y: ArrayLike, scale: ArrayLike = 1.0) -> float:
     return float(np.sqrt((error**2).mean()))
 
 
-def log_likelihood(
-    terms: ArrayLike, weights: ArrayLike | None = None, scale: ArrayLike = 1.0, k: int = 1
-) -> float:
+def log_likelihood(terms: ArrayLike, weights: ArrayLike | None = None, scale: ArrayLike = 1.0, k: int = 1) -> float:
     """Mean over rows of log sum_s w_s p(y_i | draw s) - sum log scale: the log predictive density of a row.
 
     Draws are averaged as probabilities, by logsumexp; a density in original units is that of the scaled

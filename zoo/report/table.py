@@ -21,9 +21,7 @@ def number(value: float, digits: int = 2) -> str:
         return f"{value:.0e}".replace("e-0", "e-")
     if abs(value) >= 1e5:
         return f"{value:.0e}".replace("e+0", "e")
-    return (
-        f"{value:.0f}" if abs(value) >= 100 else f"{value:.1f}" if abs(value) >= 10 else f"{value:.{digits}f}"
-    )
+    return f"{value:.0f}" if abs(value) >= 100 else f"{value:.1f}" if abs(value) >= 10 else f"{value:.{digits}f}"
 
 
 def _inside(row: dict[str, Any]) -> str:

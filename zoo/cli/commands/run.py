@@ -24,9 +24,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", help="a model of `zoo list`")
     parser.add_argument("-m", "--method", required=True, help="a method of `zoo list`")
     parser.add_argument("--data", metavar="FILE", help="a CSV file, or a bundled set such as diabetes")
-    parser.add_argument(
-        "--target", metavar="COLUMN", help="the column of --data to predict; default: the last"
-    )
+    parser.add_argument("--target", metavar="COLUMN", help="the column of --data to predict; default: the last")
     pairs: dict[str, Any] = {"action": "append", "default": [], "metavar": "NAME=VALUE"}
     parser.add_argument("--set", **pairs, help="a hyperparameter (zoo show MODEL)")
     parser.add_argument("--opt", **pairs, help="an option of the method (zoo show METHOD)")

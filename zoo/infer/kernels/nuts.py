@@ -50,7 +50,7 @@ class State(NamedTuple):
         depth, leaf: (chain,) completed doublings; number of the half's next leaf.
         forward: (chain,) direction of the half.
         fresh: (chain,) whether the chain stands between two trajectories.
-        count: (chain,) iterations completed in this block.
+        completed: (chain,) iterations completed in this block.
     """
 
     best: Tensor
@@ -70,7 +70,7 @@ class State(NamedTuple):
     leaf: Tensor
     forward: Tensor
     fresh: Tensor
-    count: Tensor
+    completed: Tensor
 
 
 def shapes(dim: int, max_depth: int) -> dict[str, tuple[str, tuple[int, ...]]]:
@@ -96,7 +96,7 @@ def init(position: Tensor, lp: Tensor, grad: Tensor, max_depth: int) -> State:
         best=best, best_e=pair, half=best, half_e=pair, ends=torch.stack([at, at], 1), at=at,
         sums=torch.zeros_like(best), weights=torch.zeros_like(pair), kept=position.new_zeros(chains, max_depth, 2, dim),
         energy_0=nothing, uniform=nothing, accept=nothing, steps=none, depth=none, leaf=none,
-        forward=yes, fresh=yes, count=none,
+        forward=yes, fresh=yes, completed=none,
     )  # fmt: skip
 
 
@@ -105,7 +105,7 @@ def position_of(state: State) -> Tensor:
     return state.best[:, 0]
 
 
-def where(mask: Tensor, new: Tensor, old: Tensor) -> Tensor:
+def where(mask: Tensor, new: Tensor | float, old: Tensor) -> Tensor:
     """`new` for the chains of the mask (chain,), `old` for the others; any trailing axes."""
     return torch.where(mask.reshape(-1, *[1] * (old.dim() - 1)), new, old)
 
@@ -257,10 +257,10 @@ def step(
         stop: Scalar int64.
         slots: `leaf_slots(max_depth)`.
     """
-    row = torch.arange(s.count.shape[0], device=s.count.device)
-    index = s.count.clamp(max=noise["momentum"].shape[0] - 1)
+    row = torch.arange(s.completed.shape[0], device=s.completed.device)
+    index = s.completed.clamp(max=noise["momentum"].shape[0] - 1)
     max_depth = noise["choice"].shape[2]
-    s = _begin(s, noise["momentum"][index, row], inverse_mass, s.fresh & (s.count < stop))
+    s = _begin(s, noise["momentum"][index, row], inverse_mass, s.fresh & (s.completed < stop))
     choice = noise["choice"][index, row, s.depth.clamp(max=max_depth - 1)]
     s = _begin_half(s, choice)
     active = ~s.fresh
@@ -275,5 +275,5 @@ def step(
     done = (active & ~kept) | end | (active & (s.depth >= max_depth))
     accept = s.accept / s.steps.clamp(min=1)
     lp, energy = s.best_e.unbind(1)
-    draw = Draw(done, s.count, s.best[:, 0], lp, energy, accept, s.depth, s.steps, diverging)
-    return s._replace(fresh=s.fresh | done, count=s.count + done), draw
+    s = s._replace(fresh=s.fresh | done, completed=s.completed + done)
+    return s, Draw(done, s.completed - 1, s.best[:, 0], lp, energy, accept, s.depth, s.steps, diverging)

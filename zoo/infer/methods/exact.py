@@ -25,9 +25,7 @@ from zoo.infer.density import density
 Draws = dict[str, Tensor]
 
 
-def fit(
-    problem: Problem, *, seed: int = 0, draws: int = 1000, chains: int = 1, rows: int | None = None
-) -> Posterior:
+def fit(problem: Problem, *, seed: int = 0, draws: int = 1000, chains: int = 1, rows: int | None = None) -> Posterior:
     """Draws from the posterior that the model's own `exact` states.
 
     Args:
@@ -78,9 +76,7 @@ def _answer(problem: Problem, rows: int | None) -> Exact:
     if not 0 <= rows <= n:
         raise ValueError(f"rows must be between 0 and the {n} rows of the data, got {rows}.")
     if "rows" not in inspect.signature(exact).parameters:
-        raise ValueError(
-            f"the exact of model '{problem.name}' takes no rows. Give it zoo.Data of those rows."
-        )
+        raise ValueError(f"the exact of model '{problem.name}' takes no rows. Give it zoo.Data of those rows.")
     return exact(problem.data, rows=rows, **problem.hyper)
 
 
@@ -98,9 +94,7 @@ def _factors(answer: Exact) -> list[tuple[tuple[str, ...], Any]]:
     """[(sites, their distribution)], independent of each other: joint entries first, then the other sites."""
     together = [(key, fn) for key, fn in answer.posterior.items() if isinstance(key, tuple)]
     inside = {name for key, _ in together for name in key}
-    return together + [
-        ((n,), fn) for n, fn in answer.posterior.items() if isinstance(n, str) and n not in inside
-    ]
+    return together + [((n,), fn) for n, fn in answer.posterior.items() if isinstance(n, str) and n not in inside]
 
 
 def _draw(answer: Exact, latent: dict[str, Site], problem: Problem, count: int, seed: int) -> Draws:
@@ -108,17 +102,13 @@ def _draw(answer: Exact, latent: dict[str, Site], problem: Problem, count: int, 
     factors, like = _factors(answer), problem.tensor
     if {name for key, _ in factors for name in key} != set(latent):
         known = ", ".join(map(str, answer.posterior))
-        raise ValueError(
-            f"exact must give the posterior of every latent site ({', '.join(latent)}), got {known}."
-        )
+        raise ValueError(f"exact must give the posterior of every latent site ({', '.join(latent)}), got {known}.")
     values: Draws = {}
     with seeded(seed, like.device):
         for key, fn in factors:
             flat = fn.sample((count,)).to(like).reshape(count, -1)
             pieces = flat.split([math.prod(latent[n].shape) for n in key], 1)
-            values |= {
-                n: piece.reshape((count, *latent[n].shape)) for n, piece in zip(key, pieces, strict=True)
-            }
+            values |= {n: piece.reshape((count, *latent[n].shape)) for n, piece in zip(key, pieces, strict=True)}
     return {name: values[name] for name in latent}
 
 
@@ -128,9 +118,7 @@ def _log_q(answer: Exact, values: Draws) -> Tensor:
     for key, fn in _factors(answer):
         count = len(values[key[0]])
         flat = torch.cat([values[name].reshape(count, -1) for name in key], 1).to(torch.float64)
-        total = total.to(flat) + fn.log_prob(flat.reshape((count, *fn.event_shape))).reshape(count, -1).sum(
-            -1
-        )
+        total = total.to(flat) + fn.log_prob(flat.reshape((count, *fn.event_shape))).reshape(count, -1).sum(-1)
     return total
 
 

@@ -61,9 +61,7 @@ def fit(
         ValueError: For an engine other than "pyro".
     """
     if engine not in ENGINES:
-        raise ValueError(
-            f"hmc has the engine 'pyro' only, got {engine!r}. For a compiled sampler use 'nuts'."
-        )
+        raise ValueError(f"hmc has the engine 'pyro' only, got {engine!r}. For a compiled sampler use 'nuts'.")
     if not 0 < target_accept < 1:
         raise ValueError(f"target_accept must lie between 0 and 1, got {target_accept!r}. Usual: .6 to .99.")
     return fit_stock(

@@ -130,10 +130,7 @@ def _one_by_one(problem: Problem, latent: dict[str, Site], count: int) -> tuple[
         for name in latent:
             kept[name].append(trace[name]["value"])
         with pyro_state(validate=False):
-            terms = [
-                scaled_log_prob(trace[n]) + _sum(_log_jacobian(trace[n]["fn"], n, kept[n][-1]))
-                for n in latent
-            ]
+            terms = [scaled_log_prob(trace[n]) + _sum(_log_jacobian(trace[n]["fn"], n, kept[n][-1])) for n in latent]
         lp.append(torch.stack(terms).sum())
     return {name: torch.stack(drawn) for name, drawn in kept.items()}, torch.stack(lp)
 

@@ -22,6 +22,7 @@ from torch import Tensor
 
 from zoo.core.posterior import Posterior
 from zoo.core.problem import Data, Problem
+from zoo.core.randomness import seeded
 from zoo.infer.ascent import Climb, Fit, climb
 from zoo.infer.convergence import at_rest
 from zoo.infer.elbo import Unanswerable
@@ -115,9 +116,7 @@ def _check(problem: Problem, lr: float, particles: int, batch_size: int | None) 
     if batch_size is None:
         return
     if not isinstance(problem.data, Data):
-        raise ValueError(
-            "batch_size needs a problem on zoo.Data; this one is on a dict. Leave batch_size out."
-        )
+        raise ValueError("batch_size needs a problem on zoo.Data; this one is on a dict. Leave batch_size out.")
     n = len(problem.data.x)
     if not 1 <= batch_size <= n:
         raise ValueError(f"batch_size must be between 1 and the {n} rows of the data, got {batch_size!r}.")
@@ -128,10 +127,12 @@ def _set_up(
 ) -> Fit:
     """The guide's parameters at each restart's start, on the engine that the guide allows."""
     factory = choose(guide, options, point)
-    prepared = [
-        prepare(make(factory, problem.model), problem, block_seed(seed, r, 0, "guide"))
-        for r in range(restarts)
-    ]
+    prepared = []
+    for r in range(restarts):
+        start = block_seed(seed, r, 0, "guide")
+        with seeded(start, problem.tensor.device):  # a factory may draw its networks' first weights
+            made = make(factory, problem.model)
+        prepared.append(prepare(made, problem, start))
     try:
         return Variational(problem, prepared)
     except (Unanswerable, HiddenParameters, RuntimeError):
