@@ -124,11 +124,7 @@ def main() -> int:
     """Writes the page, or with --check compares it; returns the exit code."""
     if "--check" in sys.argv[1:]:
         same = TARGET.exists() and TARGET.read_text(encoding="utf-8") == text()
-        print(
-            "docs/lectures.md is up to date"
-            if same
-            else "docs/lectures.md is stale: python docs/make_lectures.py"
-        )
+        print("docs/lectures.md is up to date" if same else "docs/lectures.md is stale: python docs/make_lectures.py")
         return 0 if same else 1
     TARGET.write_text(text(), encoding="utf-8")
     return 0

@@ -123,10 +123,7 @@ def _moving(model: Callable[..., Any], found: dict[str, Latent], args: Any, kwar
     return [
         name
         for name, latent in found.items()
-        if any(
-            not torch.equal(a, b)
-            for a, b in zip(bounds(latent.support), bounds(other[name].support), strict=True)
-        )
+        if any(not torch.equal(a, b) for a, b in zip(bounds(latent.support), bounds(other[name].support), strict=True))
     ]
 
 

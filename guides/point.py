@@ -24,9 +24,7 @@ def sample_point(latent: Latent) -> Tensor:
     return pyro.sample(latent.name, dist.Delta(where, event_dim=latent.value_dim))
 
 
-def point(
-    model: Callable[..., Any], *, init: Callable[..., Any] = init_to_median
-) -> Callable[..., dict[str, Tensor]]:
+def point(model: Callable[..., Any], *, init: Callable[..., Any] = init_to_median) -> Callable[..., dict[str, Tensor]]:
     """A guide that gives every latent site a point estimate.
 
     q(theta) = prod_site delta(theta_site - m_site)

@@ -195,7 +195,8 @@ def test_one_leaf_halves_equal_a_metropolis_step_by_hand() -> None:
     new = run(position, noise, max_depth=1)[0]
     p = noise["momentum"][0]
     choice = noise["choice"][0, :, 0]
-    e = torch.where(choice[:, 0] < 0.5, STEP, -STEP)[:, None]
+    size = torch.tensor(STEP, dtype=torch.float64)
+    e = torch.where(choice[:, 0] < 0.5, size, -size)[:, None]
     lp, g = banana(position)
     half = p + 0.5 * e * g
     q = position + e * half

@@ -166,7 +166,10 @@ def _check_observed(problem: Problem) -> None:
             f"problem '{problem.name}' has no y, so there is nothing to learn from. "
             'Give zoo.Data(x, y), or use zoo.run(problem, "prior").'
         )
-    if not sites(problem).observed:
+    found = sites(problem)
+    if not found.latent:
+        raise ValueError(f"model '{problem.name}' has no latent site. Add a pyro.sample statement without obs.")
+    if not found.observed:
         raise ValueError(
             f"model '{problem.name}' has no observed site, so there is nothing to learn from. "
             "Give a sample statement obs=y, or use the method 'prior'."

@@ -108,7 +108,7 @@ def _escaping(target: Density, u: Tensor, value: Tensor, jacobian: bool) -> list
     single[torch.arange(len(far)), far] = 1.0
     rays = torch.cat([outwards.unsqueeze(0), single * u, single * u.sign()])
     further = target.log_prob(u + rays, jacobian)
-    flat = further >= value
+    flat = ~(further < value)  # NaN, past the last number, counts as not falling
     if bool(flat[0]):
         return [b.name for b in target.blocks if bool((outwards[b.start : b.stop] != 0).any())]
     moving = set(far[flat[1:].reshape(2, -1).any(0)].tolist())

@@ -31,6 +31,7 @@ from zoo.infer.noise import block_seed
 
 STRUCTURES, CURVATURES = ("full",), ("hessian",)
 POLISH = 3
+SINGULAR = 1e-10
 
 
 class Gaussian(NamedTuple):
@@ -115,19 +116,24 @@ def _gaussian(target: Density, u: Tensor, smooth: bool) -> Gaussian:
 def _root(precision: Tensor) -> tuple[Tensor, float, int]:
     """A root of the covariance, log det of the precision, and the number of directions that do not curve.
 
-    Such directions get no spread: a Gaussian has no width to give them, and the outcome names them.
+    Judged after scaling every coordinate to curvature 1, so that units do not matter. Directions that do not
+    curve get no spread: a Gaussian has no width to give them, and the outcome counts them.
     """
     if not bool(torch.isfinite(precision).all()):
         return torch.zeros_like(precision), math.nan, len(precision)
-    factor, info = torch.linalg.cholesky_ex(precision)
-    if not int(info):
+    diagonal = precision.diagonal()
+    unit = torch.where(diagonal > 0, diagonal, torch.ones_like(diagonal)).rsqrt()
+    scaled = unit.unsqueeze(1) * precision * unit
+    factor, info = torch.linalg.cholesky_ex(scaled)
+    if not int(info) and float(factor.diagonal().min()) ** 2 > SINGULAR:
         eye = torch.eye(len(precision), dtype=precision.dtype, device=precision.device)
         root = torch.linalg.solve_triangular(factor.mT, eye, upper=True)
-        return root, 2 * float(factor.diagonal().log().sum()), 0
-    values, vectors = torch.linalg.eigh(precision)
-    good = values > 1e-10 * values.abs().max().clamp(min=1e-300)
-    root = vectors * torch.where(good, values.clamp(min=1e-300).rsqrt(), torch.zeros_like(values))
-    return root, math.nan, int((~good).sum())
+        log_det = 2 * float(factor.diagonal().log().sum() - unit.log().sum())
+        return unit.unsqueeze(1) * root, log_det, 0
+    values, vectors = torch.linalg.eigh(scaled)
+    good = values > SINGULAR
+    width = torch.where(good, values.clamp(min=SINGULAR).rsqrt(), torch.zeros_like(values))
+    return unit.unsqueeze(1) * vectors * width, math.nan, int((~good).sum())
 
 
 def _draw(target: Density, q: Gaussian, draws: int, seed: int, restart: int) -> tuple[Tensor, Tensor, Tensor]:
