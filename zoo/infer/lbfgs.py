@@ -22,6 +22,7 @@ C1, C2 = 1e-4, 0.9
 BISECTIONS = 50
 PATIENCE = 10  # iterations over which a gain is judged
 ROUNDING = 1e-16
+ITERATIONS = 10_000
 
 Function = Callable[[Tensor], tuple[Tensor, Tensor]]
 
@@ -101,9 +102,10 @@ def lbfgs(
     function: Function,
     start: Tensor,
     *,
-    iterations: int = 10_000,
+    iterations: int = ITERATIONS,
     tolerance: float = 1e-10,
     stop: Callable[[], str] = lambda: "",
+    show: Callable[..., None] = lambda done, text: None,
 ) -> Descent:
     """Minimises a function of each row of `start`.
 
@@ -113,6 +115,7 @@ def lbfgs(
         iterations: At most so many.
         tolerance: A row is at rest when ten iterations lower f by at most tolerance (1 + |f|).
         stop: Ends the descent early when it says so.
+        show: Told of every tenth iteration and the best value so far.
     """
     x = start
     f, grad = function(x)
@@ -133,6 +136,8 @@ def lbfgs(
         pairs.forget(stuck)
         x, f, grad = x_new, f_new, grad_new
         history.append(f)
+        if count % PATIENCE == 0:
+            show(count, f"{float(-f.min()):.6g}")
         if count >= PATIENCE:
             gain = history[-PATIENCE - 1 if count > PATIENCE else 0] - f
             rested = rested | (gain <= tolerance * (1 + f.abs()))

@@ -19,6 +19,9 @@ FAR = 5.0  # a coordinate further out than this may be on its way to infinity
 MOST = 2000  # coordinates that are probed one by one
 
 
+Show = Callable[..., None]
+
+
 class Modes(NamedTuple):
     """Where each restart ended: position (restart, dim) and log density (restart,), float64.
 
@@ -36,7 +39,7 @@ class Modes(NamedTuple):
 
 
 def find_modes(
-    problem: Problem, *, jacobian: bool, restarts: int, seed: int, stop: Callable[[], str] = lambda: ""
+    problem: Problem, *, jacobian: bool, restarts: int, seed: int, stop: Callable[[], str], show: Show
 ) -> Modes:
     """Climbs the log density from `restarts` points of U(-2, 2), all at once.
 
@@ -46,10 +49,11 @@ def find_modes(
         restarts: Number of starts.
         seed: Restart r's start depends on (seed, r) only.
         stop: Ends the search early when it says so.
+        show: Told of the iterations done and of the best log density.
     """
     target = density(problem.to(dtype=torch.float64))
     start = starts(target, restarts, seed)
-    ended = lbfgs(_downhill(target, start, jacobian), start, stop=stop)
+    ended = lbfgs(_downhill(target, start, jacobian), start, stop=stop, show=show)
     trouble, kinks = {}, {}
     for r in range(restarts):
         if why := _trouble(target, ended.x[r], -ended.f[r], jacobian, bool(ended.rested[r])):

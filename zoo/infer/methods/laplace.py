@@ -26,8 +26,10 @@ from zoo.core.problem import Problem
 from zoo.infer.density import Density
 from zoo.infer.hessian import hessian
 from zoo.infer.interrupt import stoppable
+from zoo.infer.lbfgs import ITERATIONS
 from zoo.infer.modes import Modes, describe, find_modes
 from zoo.infer.noise import block_seed
+from zoo.infer.progress import progress as progress_bar
 
 STRUCTURES, CURVATURES = ("full",), ("hessian",)
 POLISH = 3
@@ -55,6 +57,7 @@ def fit(
     curvature: str = "hessian",
     draws: int = 1000,
     seed: int = 0,
+    progress: bool | None = None,
     max_seconds: float | None = None,
 ) -> Posterior:
     """Finds the mode of the unconstrained density and draws from the Gaussian there.
@@ -66,6 +69,7 @@ def fit(
         curvature: "hessian": exact second derivatives.
         draws: Draws from each Gaussian.
         seed: Restart r's start and draws depend on (seed, r) only.
+        progress: None: only in a terminal.
         max_seconds: End the climb in order after this long.
 
     Returns:
@@ -79,8 +83,8 @@ def fit(
         if value not in known:
             raise ValueError(f"{name} must be one of {', '.join(known)}, got {value!r}.")
     begun = time.perf_counter()
-    with stoppable(max_seconds) as stop:
-        modes = find_modes(problem, jacobian=True, restarts=restarts, seed=seed, stop=stop)
+    with stoppable(max_seconds) as stop, progress_bar("laplace", ITERATIONS, progress) as show:
+        modes = find_modes(problem, jacobian=True, restarts=restarts, seed=seed, stop=stop, show=show)
     found = [_gaussian(modes.target, u, r not in modes.kinks) for r, u in enumerate(modes.position)]
     warmed = time.perf_counter()
     rows = [_draw(modes.target, g, draws, seed, r) for r, g in enumerate(found)]

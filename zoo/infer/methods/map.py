@@ -19,7 +19,9 @@ import time
 from zoo.core.posterior import Posterior
 from zoo.core.problem import Problem
 from zoo.infer.interrupt import stoppable
+from zoo.infer.lbfgs import ITERATIONS
 from zoo.infer.modes import describe, find_modes
+from zoo.infer.progress import progress as progress_bar
 
 OPTIMISERS = ("lbfgs",)
 
@@ -30,6 +32,7 @@ def fit(
     restarts: int = 4,
     optimiser: str = "lbfgs",
     seed: int = 0,
+    progress: bool | None = None,
     max_seconds: float | None = None,
 ) -> Posterior:
     """Maximises log p(y, theta).
@@ -39,6 +42,7 @@ def fit(
         restarts: Independent starts; the chain axis of the draws. All are kept.
         optimiser: "lbfgs".
         seed: Restart r's start depends on (seed, r) only.
+        progress: None: only in a terminal.
         max_seconds: End in order after this long.
 
     Returns:
@@ -52,8 +56,8 @@ def fit(
     if optimiser not in OPTIMISERS:
         raise ValueError(f"optimiser must be one of {', '.join(OPTIMISERS)}, got {optimiser!r}.")
     begun = time.perf_counter()
-    with stoppable(max_seconds) as stop:
-        modes = find_modes(problem, jacobian=False, restarts=restarts, seed=seed, stop=stop)
+    with stoppable(max_seconds) as stop, progress_bar("map", ITERATIONS, progress) as show:
+        modes = find_modes(problem, jacobian=False, restarts=restarts, seed=seed, stop=stop, show=show)
     target = modes.target
     values = target.constrain(modes.position)
     log_joint = modes.value.tolist()
