@@ -14,7 +14,7 @@ from torch.utils import _pytree as pytree
 from zoo.core.handlers import pyro_state
 
 from .density import Density
-from .graph import compile_graph
+from .graph import Compiled, compile_graph, running_on
 from .kernel import Draw
 
 log = logging.getLogger("zoo")
@@ -109,7 +109,7 @@ def compiled_drive(
 
     compiled = compile_graph(function, [leaves[i] for i in places])
     data = [leaf for leaf in pytree.tree_leaves((constants, arguments)) if isinstance(leaf, Tensor)]
-    return _static_drive(compiled.call, type(state), static, data), compiled.engine, compiled.seconds
+    return _static_drive(compiled, type(state), static, data), compiled.engine, compiled.seconds
 
 
 def _one_step(
@@ -126,7 +126,7 @@ def _one_step(
         return kernel.step(state, value_and_grad, noise, step_size=size, inverse_mass=mass, stop=stop, **fixed)
 
 
-def _static_drive(call: Callable[..., Any], kind: Any, static: tuple[Tensor, ...], data: list[Tensor]) -> Drive:
+def _static_drive(compiled: Compiled, kind: Any, static: tuple[Tensor, ...], data: list[Tensor]) -> Drive:
     """Calls the graph on its own memory: the chains' state and last draws stay in `static`."""
     width = len(kind._fields)
     draw = Draw(*static[width:])
@@ -138,11 +138,12 @@ def _static_drive(call: Callable[..., Any], kind: Any, static: tuple[Tensor, ...
             if mine is not given:
                 mine.copy_(given)
         inputs = (*static, *noise.values(), size, mass, torch.tensor(stop, device=mass.device), *data)
-        while not halt():
-            (least,) = call(*inputs)
-            keep(draw)
-            if int(least) >= stop:
-                break
+        with running_on(compiled.threads):
+            while not halt():
+                (least,) = compiled.call(*inputs)
+                keep(draw)
+                if int(least) >= stop:
+                    break
         return kind(*static[:width])
 
     return drive

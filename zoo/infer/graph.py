@@ -21,14 +21,16 @@ from zoo.core.handlers import pyro_state
 
 log = logging.getLogger("zoo")
 Tensors = tuple[Tensor, ...]
+LARGE = 65_536
 
 
 class Compiled(NamedTuple):
-    """A compiled function of a flat tuple of tensors, how it was made and how long that took."""
+    """A compiled function of a flat tuple of tensors, how it was made, how long that took, threads to run it on."""
 
     call: Callable[..., Tensors]
     engine: str
     seconds: float
+    threads: int
 
 
 def _tanh(x: Tensor) -> Tensor:
@@ -69,13 +71,15 @@ def compile_graph(function: Callable[..., Tensors], example: Sequence[Tensor]) -
     """
     start = time.perf_counter()
     graph = trace(function, example)
+    threads = threads_for(graph)
     try:
-        call = _inductor(graph, example)
+        with running_on(threads):
+            call = _inductor(graph, example, threads)
         call(*[e.clone() for e in example])
     except Exception as error:  # inductor raises many kinds: no compiler, no header, an unsupported operator
         log.warning("could not compile (%s); running uncompiled", str(error).strip().splitlines()[0][:200])
-        return Compiled(_plain(graph), "eager", time.perf_counter() - start)
-    return Compiled(call, "compiled", time.perf_counter() - start)
+        return Compiled(_plain(graph), "eager", time.perf_counter() - start, threads)
+    return Compiled(call, "compiled", time.perf_counter() - start, threads)
 
 
 def _plain(graph: torch.fx.GraphModule) -> Callable[..., Tensors]:
@@ -86,21 +90,44 @@ def _plain(graph: torch.fx.GraphModule) -> Callable[..., Tensors]:
     return call
 
 
+def threads_for(graph: torch.fx.GraphModule) -> int:
+    """Threads to compile for: one, unless the graph has a tensor of 65,536 numbers; then torch's present setting.
+
+    Below that size the threads' meeting costs more than they save, and much more on a busy machine.
+    """
+    shapes = (
+        node.meta["tensor_meta"].shape for node in graph.graph.nodes if hasattr(node.meta.get("tensor_meta"), "shape")
+    )
+    largest = max((shape.numel() for shape in shapes), default=0)
+    return torch.get_num_threads() if largest >= LARGE else 1
+
+
 @contextlib.contextmanager
-def _settings() -> Iterator[None]:
-    """Bakes today's thread count into the code, so that sums come out the same under any later setting.
+def running_on(threads: int) -> Iterator[None]:
+    """Sets torch's number of threads (matrix products use them too), and puts it back as found."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@contextlib.contextmanager
+def _settings(threads: int) -> Iterator[None]:
+    """Bakes the thread count into the code, so that sums come out the same under any later setting.
 
     Leaves out inductor's check of every tensor's size at every call: a quarter of the time of a small graph.
     """
     import torch._inductor.config as config
 
-    with config.patch({"cpp.threads": torch.get_num_threads(), "size_asserts": False, "alignment_asserts": False}):
+    with config.patch({"cpp.threads": threads, "size_asserts": False, "alignment_asserts": False}):
         yield
 
 
-def _inductor(graph: torch.fx.GraphModule, example: Sequence[Tensor]) -> Callable[..., Tensors]:
+def _inductor(graph: torch.fx.GraphModule, example: Sequence[Tensor], threads: int) -> Callable[..., Tensors]:
     """Inductor on the bare graph: no guards, a third of the cost a call. Private names: else torch.compile."""
-    with _settings():
+    with _settings(threads):
         try:
             import torch._inductor
             from torch._guards import TracingContext, tracing
