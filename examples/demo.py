@@ -9,21 +9,21 @@ Source: Thome, "Bayesian neural networks"; Neal 1996.
 from __future__ import annotations
 
 import argparse
+import os
 import time
 from pathlib import Path
 
 import zoo
 
+# Tensors this small are done sooner by one thread than by two that wait for each other.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# method: its options, and what --quick changes
 RUNS = {
-    "nuts": {"chains": 4, "draws": 500, "warmup": 400},
-    "svi": {"steps": 4000, "draws": 2000},
-    "laplace": {"draws": 2000},
-    "map": {},
-}
-QUICK = {
-    "nuts": {"chains": 4, "draws": 200, "warmup": 200},
-    "svi": {"steps": 1000, "draws": 500},
-    "laplace": {"draws": 500},
+    "nuts": ({"chains": 4, "draws": 500, "warmup": 400}, {"draws": 200, "warmup": 200}),
+    "svi": ({"steps": 4000, "draws": 2000}, {"steps": 1000, "draws": 500}),
+    "laplace": ({"draws": 2000}, {"draws": 500}),
+    "map": ({}, {}),
 }
 
 
@@ -45,15 +45,13 @@ def main() -> None:
     problem = zoo.load("bnn_regression", data=data, hidden=args.hidden)
     args.out.mkdir(parents=True, exist_ok=True)
     fits = []
-    for method, options in RUNS.items():
-        options = options | QUICK.get(method, {}) if args.quick else options
-        fits.append(zoo.run(problem, method, seed=0, **options))
+    for method, (options, quick) in RUNS.items():
+        fits.append(zoo.run(problem, method, seed=0, **(options | quick if args.quick else options)))
         print(f"{fits[-1]}\n  -> {fits[-1].save(args.out / f'{method}.nc')}", flush=True)
     comparison = zoo.compare(*fits)
     print(comparison)
     print(f"-> {picture(*fits, to=args.out / 'picture.png')}; {time.perf_counter() - begun:.0f} s in all")
     assert list(comparison.frame["method"]) == list(RUNS)
-    assert all((args.out / name).stat().st_size > 0 for name in ("nuts.nc", "map.nc", "picture.png"))
 
 
 if __name__ == "__main__":

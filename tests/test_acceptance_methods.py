@@ -251,7 +251,7 @@ def test_nuts_of_a_location(problem, answer) -> None:
 
 @pytest.mark.slow
 def test_nuts_of_the_steep_line_with_two_chains() -> None:
-    posterior = nuts(steep_line(), chains=2, draws=4000, seed=5)
+    posterior = zoo.run(steep_line(), "nuts", chains=2, draws=4000, warmup=500, seed=5)
     w = posterior.draws["w"]
     assert_close_mcmc(w, right.STEEP_LINE["mean"], right.STEEP_LINE["sd"], se=6e-6)
     correlation = np.corrcoef(w.reshape(-1, 2).T.numpy())[0, 1]
@@ -263,7 +263,7 @@ def test_nuts_of_the_two_weight_network() -> None:
     """Chains keep their sign, so what does not depend on it is judged."""
     answer = right.TWO_WEIGHTS
     # The ridge w1 w2 = const is thin where w2 is large: a small step reaches it.
-    posterior = zoo.run(two_weights(), "nuts", chains=16, draws=4000, warmup=1000, target_accept=0.99, seed=6)
+    posterior = zoo.run(two_weights(), "nuts", chains=16, draws=3000, warmup=500, target_accept=0.99, seed=6)
     w = torch.stack([posterior.draws["w1"], posterior.draws["w2"]], -1)
     assert_close_mcmc(w.abs(), answer["abs_mean"], answer["abs_sd"])
     assert_close_mcmc(w.prod(-1), answer["product_mean"])
