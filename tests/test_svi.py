@@ -409,7 +409,6 @@ def test_the_rule_of_the_engine() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning")
 def test_compiled_is_eager() -> None:
     problem = zoo.load("bnn_regression", hidden=5)
     options = {"steps": 50, "draws": 5, "restarts": 2, "batch_size": 20}

@@ -14,7 +14,7 @@ from zoo.core.problem import Data
 from .adam import Pace, adam, schedule
 from .batches import batch_rows
 from .elbo import Terms
-from .engine import MOST_COORDINATES, _has_compiler
+from .engine import MOST_COORDINATES, has_compiler
 from .graph import compile_graph, trace
 from .looped import Looped
 from .prepared import ALL, Batch, quiet
@@ -57,7 +57,7 @@ def choose_engine(engine: str, fit: Fit, steps: int) -> str:
     if engine != "auto":
         return engine
     pays = steps >= LEAST_STEPS and fit.layout.size <= MOST_COORDINATES
-    return "compiled" if pays and _has_compiler(fit.start.device) else "eager"
+    return "compiled" if pays and has_compiler(fit.start.device) else "eager"
 
 
 def make_step(fit: Fit, rows: int | None, batch_scale: float) -> Callable[..., Tensors]:

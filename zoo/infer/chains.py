@@ -207,8 +207,8 @@ def fit(
         from . import stock
 
         return stock.fit_stock(
-            problem, kernel=name, seed=seed, draws=draws, chains=chains, warmup=warmup, target_accept=target,
-            max_depth=max_depth, step_size=step_size, progress=progress,
+            problem, name, chains=chains, warmup=warmup, draws=draws, thin=thin, init=init, seed=seed,
+            target_accept=target, max_depth=max_depth, step_size=step_size, progress=progress, max_seconds=max_seconds,
         )  # fmt: skip
     total = warmup + draws * thin
     run, engine, compiling = _prepare(problem, kernel, engine, chains, seed, init, max_depth, total)

@@ -50,10 +50,11 @@ def choose_engine(engine: str, density: Density, iterations: int) -> str:
     if engine != "auto":
         return engine
     large = iterations >= LEAST_ITERATIONS and density.dim <= MOST_COORDINATES
-    return "compiled" if large and _has_compiler(density.device) else "eager"
+    return "compiled" if large and has_compiler(density.device) else "eager"
 
 
-def _has_compiler(device: torch.device) -> bool:
+def has_compiler(device: torch.device) -> bool:
+    """Whether graphs for this device can be compiled here."""
     return device.type == "cuda" or any(shutil.which(name) for name in ("c++", "g++", "clang++"))
 
 

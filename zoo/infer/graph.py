@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -127,7 +128,9 @@ def _settings(threads: int) -> Iterator[None]:
 
 def _inductor(graph: torch.fx.GraphModule, example: Sequence[Tensor], threads: int) -> Callable[..., Tensors]:
     """Inductor on the bare graph: no guards, a third of the cost a call. Private names: else torch.compile."""
-    with _settings(threads):
+    with _settings(threads), warnings.catch_warnings():
+        # torch warns of its own use of torch.jit and of options to come: nothing that a caller could change.
+        warnings.simplefilter("ignore")
         try:
             import torch._inductor
             from torch._guards import TracingContext, tracing

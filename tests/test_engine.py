@@ -1,0 +1,136 @@
+"""Engines: compiled equals eager equals one chain at a time; the rule of "auto"; threads are put back."""
+
+from __future__ import annotations
+
+import contextlib
+
+import pyro
+import pyro.distributions as dist
+import pytest
+import torch
+
+import zoo
+from zoo.infer.density import density
+from zoo.infer.engine import choose_engine
+from zoo.infer.graph import compile_graph, running_on, threads_for, trace
+
+
+def _fits(engine: str, name: str = "bnn_regression", **hyper: object) -> zoo.Posterior:
+    problem = zoo.load(name, **hyper)
+    return zoo.run(
+        problem,
+        "nuts",
+        engine=engine,
+        dtype="float64",
+        chains=3,
+        warmup=0,
+        draws=4,
+        step_size=0.02,
+        max_depth=4,
+        seed=1,
+    )
+
+
+@pytest.mark.slow
+def test_compiled_is_eager() -> None:
+    """The same trajectories in float64, until rounding has grown: four draws of up to fifteen leapfrog steps."""
+    compiled, eager = _fits("compiled", hidden=4, n=20), _fits("eager", hidden=4, n=20)
+    assert compiled.settings["engine"] == "compiled"
+    for name, value in eager.draws.items():
+        torch.testing.assert_close(compiled.draws[name], value, rtol=1e-6, atol=1e-8)
+    for name in ("depth", "steps", "diverging"):
+        assert torch.equal(compiled.stats[name], eager.stats[name])
+    for name in ("lp", "energy", "accept"):
+        torch.testing.assert_close(compiled.stats[name], eager.stats[name], rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.slow
+def test_compiled_twice_gives_the_same_bits() -> None:
+    one, two = _fits("compiled", hidden=4, n=20), _fits("compiled", hidden=4, n=20)
+    assert all(torch.equal(value, two.draws[name]) for name, value in one.draws.items())
+
+
+def test_loop_is_eager() -> None:
+    loop, eager = _fits("loop", "logistic_regression", n=15), _fits("eager", "logistic_regression", n=15)
+    assert loop.settings["engine"] == "loop"
+    for name, value in eager.draws.items():
+        torch.testing.assert_close(loop.draws[name], value, rtol=1e-6, atol=1e-8)
+
+
+def test_the_rule_of_auto() -> None:
+    target = density(zoo.load("logistic_regression", n=10))
+    assert choose_engine("auto", target, 399) == "eager"
+    assert choose_engine("auto", target, 400) == "compiled"
+    with pytest.raises(ValueError, match="engine must be one of"):
+        choose_engine("fast", target, 10)
+
+
+def ordered(x: torch.Tensor, y: torch.Tensor | None = None) -> None:
+    cut = pyro.sample("cut", dist.Normal(x.new_zeros(2), 1.0).to_event(1))
+    points = torch.sort(cut).values
+    with pyro.plate("data", x.shape[0]):
+        pyro.sample("y", dist.OrderedLogistic(x[:, 0], points), obs=y)
+
+
+def test_a_model_that_does_not_vectorise_runs_chain_by_chain() -> None:
+    problem = zoo.Problem("ordered", ordered, zoo.Data(torch.randn(6, 1), torch.tensor([0, 1, 2, 0, 1, 2])))
+    fit = zoo.run(problem, "nuts", chains=2, warmup=5, draws=3)
+    assert fit.settings["engine"] == "loop"
+    with pytest.raises(ValueError, match="needs a model that vectorises"):
+        zoo.run(problem, "nuts", engine="compiled")
+
+
+def test_threads_are_put_back() -> None:
+    before = torch.get_num_threads()
+    with contextlib.suppress(RuntimeError), running_on(before + 1):
+        assert torch.get_num_threads() == before + 1
+        raise RuntimeError("stopped inside")
+    assert torch.get_num_threads() == before
+
+
+def test_only_large_graphs_use_several_threads() -> None:
+    small = trace(lambda x: (x * 2,), [torch.ones(100)])
+    large = trace(lambda x: (x * 2,), [torch.ones(100_000)])
+    with running_on(2):
+        assert (threads_for(small), threads_for(large)) == (1, 2)
+
+
+def test_an_input_given_twice_stays_two_inputs() -> None:
+    """Adam's two moments may start as the same zeros: merged, the second would be the first."""
+    zeros = torch.zeros(3)
+    graph = trace(lambda m, v: (m + 1, v + 2), [zeros, zeros])
+    one, two = graph(torch.zeros(3), torch.full((3,), 5.0))
+    assert (one == 1).all()
+    assert (two == 7).all()
+
+
+def test_what_does_not_compile_runs_uncompiled(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def no_compiler(*_: object) -> None:
+        raise RuntimeError("no C++ compiler here")
+
+    monkeypatch.setattr("zoo.infer.graph._inductor", no_compiler)
+    compiled = compile_graph(lambda x: (x + 1,), [torch.zeros(2)])
+    assert compiled.engine == "eager"
+    assert "no C++ compiler here" in caplog.text
+    assert (compiled.call(torch.ones(2))[0] == 2).all()
+
+
+def test_stopping_keeps_the_draws_there_are() -> None:
+    problem = zoo.load("logistic_regression", n=10)
+    options = {"engine": "eager", "chains": 2, "warmup": 0, "step_size": 0.5}
+    fit = zoo.run(problem, "nuts", draws=1_000_000, max_seconds=2.0, **options)
+    chains, kept = fit.shape
+    assert not fit.ok
+    assert fit.outcome.startswith("max_seconds=2")
+    assert fit.outcome.endswith(f"after {kept} draws")
+    whole = zoo.run(problem, "nuts", draws=min(kept, 64), **options)
+    assert chains == 2
+    assert torch.equal(fit.draws["w"][:, :64], whole.draws["w"])
+
+
+def test_stopped_in_warm_up_there_is_nothing_to_keep() -> None:
+    problem = zoo.load("logistic_regression", n=10)
+    with pytest.raises(RuntimeError, match="before its first draw"):
+        zoo.run(problem, "nuts", engine="eager", warmup=1_000_000, max_seconds=0.5)
