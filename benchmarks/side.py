@@ -1,0 +1,25 @@
+"""Runs one side of a comparison in a process of its own and reads the JSON of its last line."""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+from collections.abc import Sequence
+from typing import Any
+
+
+def measure(command: Sequence[str], threads: int) -> Any:
+    """The JSON that `command` prints last, run with this many threads."""
+    flags = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1" if threads == 1 else ""
+    environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "XLA_FLAGS": flags}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"{' '.join(command)} failed:\n{done.stderr[-2000:]}")
+    return json.loads(done.stdout.strip().splitlines()[-1])
+
+
+def medians(runs: Sequence[dict[str, float]]) -> dict[str, float]:
+    """The median of each key over runs."""
+    return {key: statistics.median(run[key] for run in runs) for key in runs[0]}
