@@ -9,14 +9,10 @@ Source: Thome, "Bayesian neural networks"; Neal 1996.
 from __future__ import annotations
 
 import argparse
-import os
 import time
 from pathlib import Path
 
 import zoo
-
-# Tensors this small are done sooner by one thread than by two that wait for each other.
-os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 # method: its options, and what --quick changes
 RUNS = {

@@ -12,7 +12,8 @@ import torch
 import zoo
 from zoo.infer.density import density
 from zoo.infer.engine import choose_engine
-from zoo.infer.graph import compile_graph, running_on, threads_for, trace
+from zoo.infer.graph import compile_graph, trace
+from zoo.infer.threads import running_on, threads_for, threads_for_size
 
 
 def _fits(engine: str, name: str = "bnn_regression", **hyper: object) -> zoo.Posterior:
@@ -93,6 +94,7 @@ def test_only_large_graphs_use_several_threads() -> None:
     large = trace(lambda x: (x * 2,), [torch.ones(100_000)])
     with running_on(2):
         assert (threads_for(small), threads_for(large)) == (1, 2)
+        assert (threads_for_size(1000, 25), threads_for_size(1000, 66)) == (1, 2)
 
 
 def test_an_input_given_twice_stays_two_inputs() -> None:

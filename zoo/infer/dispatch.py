@@ -18,8 +18,10 @@ import torch
 import zoo
 from zoo.core.posterior import Posterior
 from zoo.core.problem import Data, Problem
-from zoo.core.sites import sites
+from zoo.core.sites import Sites, sites
 from zoo.core.words import nearest
+
+from .threads import running_on, threads_for_size
 
 NO_DATA_NEEDED = ("prior",)
 
@@ -134,15 +136,29 @@ def run(
             raise ValueError(f"{method}: {nearest(option, allowed | {'dtype', 'device'}, 'option')}")
     for option, least in (("draws", 1), ("chains", 1), ("restarts", 1), ("steps", 1), ("thin", 1), ("warmup", 0)):
         _at_least(option, options.get(option), least)
+    _check_seed(options.get("seed", 0))
     problem = problem.to(device=device, dtype=_dtype(dtype))
+    threads = torch.get_num_threads()
     if method not in NO_DATA_NEEDED:
-        _check_observed(problem)
+        found = _check_observed(problem)
+        if not isinstance(fit, functools.partial):  # kernels choose for themselves: they know their chains
+            threads = threads_for_size(_rows(found), sum(site.shape.numel() for site in found.latent.values()))
     start = time.perf_counter()
-    posterior = fit(problem, **options)
+    with running_on(threads):
+        posterior = fit(problem, **options)
+        settings = _settings(problem, method, fit, options)
     seconds = posterior.seconds or {"compile": 0.0, "warmup": 0.0, "sample": time.perf_counter() - start}
-    return dataclasses.replace(
-        posterior, settings=_settings(problem, method, fit, options) | posterior.settings, seconds=seconds
-    )
+    return dataclasses.replace(posterior, settings=settings | posterior.settings, seconds=seconds)
+
+
+def _rows(found: Sites) -> int:
+    """Rows of the largest observed site."""
+    return max(site.shape[0] if site.shape else 1 for site in found.observed.values())
+
+
+def _check_seed(seed: Any) -> None:
+    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
+        raise ValueError(f"seed must be a whole number from 0 to 2^63 - 1, got {seed!r}.")
 
 
 def _at_least(option: str, value: Any, least: int) -> None:
@@ -160,7 +176,7 @@ def _dtype(dtype: torch.dtype | str | None) -> torch.dtype | None:
     return dtype
 
 
-def _check_observed(problem: Problem) -> None:
+def _check_observed(problem: Problem) -> Sites:
     if isinstance(problem.data, Data) and problem.data.y is None:
         raise ValueError(
             f"problem '{problem.name}' has no y, so there is nothing to learn from. "
@@ -174,6 +190,7 @@ def _check_observed(problem: Problem) -> None:
             f"model '{problem.name}' has no observed site, so there is nothing to learn from. "
             "Give a sample statement obs=y, or use the method 'prior'."
         )
+    return found
 
 
 def _settings(problem: Problem, method: str, fit: Any, options: dict[str, Any]) -> dict[str, Any]:

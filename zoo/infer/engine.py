@@ -14,8 +14,9 @@ from torch.utils import _pytree as pytree
 from zoo.core.handlers import pyro_state
 
 from .density import Density
-from .graph import Compiled, compile_graph, running_on
+from .graph import Compiled, compile_graph
 from .kernel import Draw
+from .threads import running_on, threads_for_size
 
 log = logging.getLogger("zoo")
 ENGINES = ("auto", "compiled", "eager", "loop", "pyro")
@@ -60,12 +61,13 @@ def has_compiler(device: torch.device) -> bool:
 
 def eager_drive(kernel: Any, density: Density, constants: dict[str, Tensor]) -> Drive:
     """The kernel's step as plain tensor operations."""
+    rows = max(site.shape[0] if site.shape else 1 for site in density.sites.observed.values())
 
     def drive(
         state: Any, noise: dict[str, Tensor], size: Tensor, mass: Tensor, stop: int, keep: Any, halt: Stop
     ) -> Any:
         limit = torch.tensor(stop, device=mass.device)
-        with torch.no_grad():
+        with torch.no_grad(), running_on(threads_for_size(rows, density.dim)):
             while int(state.completed.min()) < stop and not halt():
                 state, draw = kernel.step(
                     state, density.value_and_grad, noise, step_size=size, inverse_mass=mass, stop=limit, **constants

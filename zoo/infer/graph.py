@@ -20,9 +20,10 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 from zoo.core.handlers import pyro_state
 
+from .threads import running_on, threads_for
+
 log = logging.getLogger("zoo")
 Tensors = tuple[Tensor, ...]
-LARGE = 65_536
 
 
 class Compiled(NamedTuple):
@@ -89,29 +90,6 @@ def _plain(graph: torch.fx.GraphModule) -> Callable[..., Tensors]:
             return tuple(graph(*args))
 
     return call
-
-
-def threads_for(graph: torch.fx.GraphModule) -> int:
-    """Threads to compile for: one, unless the graph has a tensor of 65,536 numbers; then torch's present setting.
-
-    Below that size the threads' meeting costs more than they save, and much more on a busy machine.
-    """
-    shapes = (
-        node.meta["tensor_meta"].shape for node in graph.graph.nodes if hasattr(node.meta.get("tensor_meta"), "shape")
-    )
-    largest = max((shape.numel() for shape in shapes), default=0)
-    return torch.get_num_threads() if largest >= LARGE else 1
-
-
-@contextlib.contextmanager
-def running_on(threads: int) -> Iterator[None]:
-    """Sets torch's number of threads (matrix products use them too), and puts it back as found."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(threads)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 @contextlib.contextmanager

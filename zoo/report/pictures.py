@@ -139,7 +139,10 @@ def predicted_against_observed(
         found = interval(fit, data.x_test if test else None, output)
         draw = _class_panel if classes(fit) else _value_panel
         draw(axes, found, observed(fit, y, output), names(fit, output)[1], COLOURS[i % len(COLOURS)])
-        axes.set_title(f"{_label(fits, i)}, {'test' if test else 'training'} rows", fontsize="medium")
+        rows = "test" if test else "training"
+        axes.set_title(f"{_label(fits, i)}, {rows} rows: mean, 50 and 95 %", fontsize="medium")
+        if i:
+            axes.set_ylabel("")
     return _finish(panels[0], to)
 
 
@@ -151,7 +154,7 @@ def _value_panel(axes: Axes, found: Band, y: NDArray[Any], name: str, colour: st
     axes.plot(y[rows], found.mean[rows], "o", color=colour, mec="black", markersize=4)
     axes.axline((float(y.mean()), float(y.mean())), slope=1, color="black", linestyle="--", linewidth=1)
     axes.set_xlabel(f"observed {name}", fontsize="large")
-    axes.set_ylabel(f"predicted {name} (mean, 50 and 95 % intervals)", fontsize="large")
+    axes.set_ylabel(f"predicted {name}", fontsize="large")
 
 
 def _class_panel(axes: Axes, found: Band, y: NDArray[Any], name: str, colour: str) -> None:
@@ -174,7 +177,7 @@ def _class_panel(axes: Axes, found: Band, y: NDArray[Any], name: str, colour: st
         )
     axes.set_ylim(-0.03, 1.03)
     axes.set_xlabel("rows, in order of the predicted probability", fontsize="large")
-    axes.set_ylabel(f"{name} (mean, 50 and 95 % intervals)", fontsize="large")
+    axes.set_ylabel(name, fontsize="large")
     axes.legend(frameon=False)
 
 

@@ -1,0 +1,37 @@
+"""How many threads a piece of work gets: one, unless it is large.
+
+Below about 65,536 numbers an operation the threads' meeting costs more than they save; where another process wants
+the cores as well, it costs ten times the work.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+import torch
+
+LARGE = 65_536
+
+
+def threads_for(graph: torch.fx.GraphModule) -> int:
+    """Threads for a traced graph: torch's present setting if it holds a tensor of 65,536 numbers, else one."""
+    found = (getattr(node.meta.get("tensor_meta"), "shape", None) for node in graph.graph.nodes)
+    largest = max((shape.numel() for shape in found if shape is not None), default=0)
+    return torch.get_num_threads() if largest >= LARGE else 1
+
+
+def threads_for_size(rows: int, coordinates: int) -> int:
+    """Threads for a model by rows x latent coordinates, which no layer's activations of one chain exceed."""
+    return torch.get_num_threads() if rows * coordinates >= LARGE else 1
+
+
+@contextlib.contextmanager
+def running_on(threads: int) -> Iterator[None]:
+    """Sets torch's number of threads (matrix products use them too), and puts it back as found."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
