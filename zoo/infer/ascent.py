@@ -15,7 +15,7 @@ from .adam import Pace, adam, schedule
 from .batches import batch_rows
 from .elbo import Terms
 from .engine import MOST_COORDINATES, has_compiler
-from .graph import compile_graph, trace
+from .graph import COMPILING, compile_graph, trace
 from .looped import Looped
 from .prepared import ALL, Batch, quiet
 from .variational import Variational
@@ -117,8 +117,10 @@ def climb(
     state: Any = (fit.start.clone(), nothing, nothing.clone(), fit.start.clone())
     step = make_step(fit, batch_size, source.scale)
     first = (*state, source.block(0)[0][:, 0], *(p[0] for p in pace), *source.rows(0, 1)(0))
+    chosen = choose_engine(engine, fit, steps)
+    show(0, COMPILING if chosen == "compiled" else "")
     with quiet():
-        step, engine, compiling = _ready(step, choose_engine(engine, fit, steps), first)
+        step, engine, compiling = _ready(step, chosen, first)
     seen: list[Tensors] = []
     reason, bad = "", None
     while len(seen) < steps and not reason and bad is None:

@@ -17,6 +17,7 @@ from zoo.core.problem import Problem
 from . import adapt
 from .density import Density, density
 from .engine import Drive, choose_engine, compiled_drive, eager_drive
+from .graph import COMPILING
 from .interrupt import stoppable
 from .kernel import Draw
 from .noise import BLOCK, block_seed, noise_block
@@ -142,7 +143,15 @@ def collect(run: Run, draws: int, thin: int, stop: Stop, show: Show) -> tuple[Te
 
 
 def _prepare(
-    problem: Problem, kernel: Any, engine: str, chains: int, seed: int, init: Any, max_depth: int, iterations: int
+    problem: Problem,
+    kernel: Any,
+    engine: str,
+    chains: int,
+    seed: int,
+    init: Any,
+    max_depth: int,
+    iterations: int,
+    show: Show,
 ) -> tuple[Run, str, float]:
     """The chains at their starts with a step function; also the engine chosen and the seconds to compile."""
     target = density(problem, "loop" if engine == "loop" else "auto")
@@ -155,6 +164,7 @@ def _prepare(
     if engine != "compiled":
         run.drive = eager_drive(kernel, target, fixed)
         return run, engine, 0.0
+    show(0, COMPILING)
     run.fill_noise()
     one = torch.tensor(1, device=position.device)
     example = (run.state, run.noise, position.new_tensor(1.0), run.inverse_mass, one)
@@ -211,10 +221,10 @@ def fit(
             target_accept=target, max_depth=max_depth, step_size=step_size, progress=progress, max_seconds=max_seconds,
         )  # fmt: skip
     total = warmup + draws * thin
-    run, engine, compiling = _prepare(problem, kernel, engine, chains, seed, init, max_depth, total)
-    begun = time.perf_counter()
-    run.step_size = first_step_size(run, 0) if step_size is None else step_size
     with stoppable(max_seconds) as stop, progress_bar(name, total, progress) as show:
+        run, engine, compiling = _prepare(problem, kernel, engine, chains, seed, init, max_depth, total, show)
+        begun = time.perf_counter()
+        run.step_size = first_step_size(run, 0) if step_size is None else step_size
         warm_up(run, warmup, target, step_size is not None, stop, show)
         warmed = time.perf_counter()
         whole, stats = collect(run, draws, thin, stop, lambda done, text: show(warmup + done, text))

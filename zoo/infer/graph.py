@@ -24,6 +24,7 @@ from .threads import running_on, threads_for
 
 log = logging.getLogger("zoo")
 Tensors = tuple[Tensor, ...]
+COMPILING = "compiling, about 12 s, cached next time"
 
 
 class Compiled(NamedTuple):

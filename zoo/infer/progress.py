@@ -51,8 +51,9 @@ def progress(label: str, total: int, show: bool | None = None) -> Iterator[Updat
 
         def update(done: int, text: str = "") -> None:
             now = time.monotonic()
-            first.append((done, now)) if not first else None
-            # Counted from the first call on: what came before it is compiling.
+            # Counted from the last call before work began: what came earlier is compiling.
+            if not first or done == first[0][0]:
+                first[:] = [(done, now)]
             done0, start = first[0]
             rate = f"{(done - done0) / (now - start):.3g}/s" if done > done0 and now > start else ""
             bar.update(task, completed=done, rate=rate, text=text)
