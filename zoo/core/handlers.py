@@ -133,8 +133,11 @@ class Record(Messenger):
         self.sites: dict[str, Any] = {}
 
     def _pyro_post_sample(self, msg: Any) -> None:
-        if not site_is_subsample(msg):
-            self.sites[msg["name"]] = msg
+        if site_is_subsample(msg):
+            return
+        if msg["name"] in self.sites:
+            raise ValueError(f"site '{msg['name']}' is sampled twice. Give each sample statement a name of its own.")
+        self.sites[msg["name"]] = msg
 
 
 def is_deterministic(msg: Any) -> bool:

@@ -8,6 +8,7 @@ A model that vmap refuses, or with local latents, is evaluated draw by draw.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -19,6 +20,7 @@ from torch import Tensor
 from .handlers import LOCK, Record, Values, in_plate, is_deterministic, is_latent, pyro_state
 from .posterior import Posterior
 from .problem import Data, Problem
+from .sites import sites
 
 # Families whose constructor takes exactly these parameters and broadcasts them: a batch of draws is one more
 # leading axis of each.
@@ -241,10 +243,14 @@ def _scored(problem: Problem, x: Any, y: Tensor | None) -> tuple[tuple[Any, ...]
         raise ValueError("log_likelihood needs both x and y, or neither for the training data.")
     if x is None:
         return problem.arguments()
-    if not isinstance(problem.data, Data):
-        return (), {**problem.data, **x, **problem.hyper}
-    new = Data(x, y).to(device=problem.tensor.device, dtype=problem.tensor.dtype)
-    return (new.x, new.y), dict(problem.hyper)
+    if isinstance(problem.data, Data):
+        like = problem.tensor
+        new: Any = Data(problem.inputs(x)[0][0], y).to(device=like.device, dtype=like.dtype)
+    else:
+        new = {**problem.data, **x}
+    scored = dataclasses.replace(problem, data=new)
+    sites(scored)  # with validation on: refuses labels outside the support and targets of another shape
+    return scored.arguments()
 
 
 def log_likelihood(posterior: Posterior, x: Any = None, y: Tensor | None = None) -> Tensor:

@@ -24,6 +24,8 @@ def _tensor(value: Any, name: str) -> Tensor:
             raise ValueError(
                 f"{name} must be a tensor or an array of numbers, got {type(value).__name__} ({error})."
             ) from None
+    if value.is_complex() or value.layout is not torch.strided:
+        raise ValueError(f"{name} must be a dense tensor of real numbers, got {value.dtype}, {value.layout}.")
     if value.is_floating_point() and value.device.type != "meta":
         bad = int((~torch.isfinite(value)).sum())
         if bad:
@@ -214,7 +216,8 @@ class Problem:
         return (), {**self.data, **(x or {}), **self.hyper}
 
     def _new_inputs(self, x: Any) -> Tensor:
-        new, own = _inputs(x, "x").to(self.tensor), self.tensor
+        own = self.tensor
+        new = _inputs(_inputs(x, "x").to(own), "x")  # twice: 1e39 is finite, but not in float32
         if new.shape[1:] != own.shape[1:]:
             raise ValueError(
                 f"x must be (m, {', '.join(map(str, own.shape[1:]))}) as in training, got {tuple(new.shape)}. "

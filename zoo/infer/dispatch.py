@@ -10,12 +10,15 @@ import pkgutil
 import platform
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pyro
 import torch
+from pyro.poutine.runtime import am_i_wrapped
 
 import zoo
+from zoo.core.handlers import LOCK
 from zoo.core.posterior import Posterior
 from zoo.core.problem import Data, Problem
 from zoo.core.sites import Sites, sites
@@ -56,10 +59,11 @@ def load(name: str, data: Data | str | None = None, seed: int = 0, **options: An
         ValueError: For an unknown name or option, with the nearest right one; and for data the model can't use.
     """
     if name not in zoo.names():
-        raise ValueError(nearest(name, zoo.names(), "model"))
+        raise ValueError(nearest(str(name), zoo.names(), "model"))
+    _check_seed(seed)
     module = importlib.import_module(f"zoo.{name}")
     hyper_names = {n for n, p in _keywords(module.model).items() if p.kind is p.KEYWORD_ONLY}
-    source_names = {"target"} if isinstance(data, str) else set(_keywords(module.data)) - {"seed"}
+    source_names = {"target"} if isinstance(data, (str, Path)) else set(_keywords(module.data)) - {"seed"}
     for option in options:
         if option not in hyper_names | source_names:
             raise ValueError(f"{name}: {nearest(option, hyper_names | source_names, 'option')}")
@@ -83,6 +87,11 @@ def _find_data(module: Any, data: Any, seed: int, source: dict[str, Any]) -> Dat
     if data is None:
         data = module.data(seed=seed, **source)
     elif not isinstance(data, Data):
+        if not isinstance(data, (str, Path)):
+            raise TypeError(
+                f"data must be zoo.Data, a CSV file's path or a bundled set's name, got {type(data).__name__}. "
+                "Wrap tensors or arrays: zoo.Data(x, y)."
+            )
         from zoo.data import tables
 
         data = tables.load(data, seed=seed, **source, classify=getattr(module, "CLASSIFY", False))
@@ -92,7 +101,7 @@ def _find_data(module: Any, data: Any, seed: int, source: dict[str, Any]) -> Dat
 def _fit_function(method: str) -> Callable[..., Posterior]:
     known = methods()
     if method not in known:
-        raise ValueError(nearest(method, known, "method"))
+        raise ValueError(nearest(str(method), known, "method"))
     module = importlib.import_module(known[method])
     if hasattr(module, "fit"):
         return module.fit
@@ -129,6 +138,7 @@ def run(
         problem = load(problem)
     if not isinstance(problem, Problem):
         raise TypeError(f"problem must be a zoo.Problem, got {type(problem).__name__}. Make one: zoo.load(name).")
+    _check_unwrapped()
     fit = _fit_function(method)
     allowed = set(_keywords(fit)) - {"problem", "kernel"}
     for option in options:
@@ -137,7 +147,7 @@ def run(
     for option, least in (("draws", 1), ("chains", 1), ("restarts", 1), ("steps", 1), ("thin", 1), ("warmup", 0)):
         _at_least(option, options.get(option), least)
     _check_seed(options.get("seed", 0))
-    problem = problem.to(device=device, dtype=_dtype(dtype))
+    problem = problem.to(device=_device(device), dtype=_dtype(dtype))
     threads = torch.get_num_threads()
     if method not in NO_DATA_NEEDED:
         found = _check_observed(problem)
@@ -154,6 +164,28 @@ def run(
 def _rows(found: Sites) -> int:
     """Rows of the largest observed site."""
     return max(site.shape[0] if site.shape else 1 for site in found.observed.values())
+
+
+def _device(device: Any) -> Any:
+    if device is None:
+        return None
+    try:
+        found = torch.device(device)
+        torch.empty(0, device=found)
+    except (RuntimeError, AssertionError, TypeError):
+        raise ValueError(f"device {device!r} is not available here. Use 'cpu', or leave it out.") from None
+    if found.type == "meta":
+        raise ValueError("device 'meta' holds no numbers, so nothing can be run on it. Use 'cpu' or 'cuda'.")
+    return found
+
+
+def _check_unwrapped() -> None:
+    with LOCK:
+        if am_i_wrapped():
+            raise ValueError(
+                "zoo.run was called inside a Pyro handler, which would change the model unseen. "
+                "Put the handler around the model: zoo.Problem(name, poutine.scale(model, 0.5), data)."
+            )
 
 
 def _check_seed(seed: Any) -> None:
