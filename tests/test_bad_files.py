@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import os
+import resource
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -58,3 +63,67 @@ def test_files_that_are_none_of_ours(tmp_path: Path) -> None:
     whole = fit.save(tmp_path / "whole.nc").read_bytes()
     (tmp_path / "half.nc").write_bytes(whole[: len(whole) // 2])
     refused(lambda: zoo.open(tmp_path / "half.nc"), "half.nc", error=(ValueError, OSError))
+
+
+# -- saving --------------------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def full_disk(size: int = 2000) -> Iterator[None]:
+    """No file may grow beyond `size` bytes (EFBIG)."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_a_full_disk_is_one_line_and_leaves_the_old_file(tmp_path: Path) -> None:
+    fit, path = zoo.run("coin_flip", "exact", draws=5), tmp_path / "fit.nc"
+    for before in (b"", b"old"):
+        if before:
+            path.write_bytes(before)
+        with full_disk():
+            refused(lambda: fit.save(path), "can't be written", "large|space", "choose", error=OSError)
+        assert [p.name for p in tmp_path.iterdir()] == (["fit.nc"] if before else [])
+    assert path.read_bytes() == b"old"
+
+
+def test_a_pipe_is_not_replaced_and_a_link_stays_one(tmp_path: Path) -> None:
+    fit = zoo.run("coin_flip", "exact", draws=5)
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to(os.devnull)
+    for name in ("pipe", "link"):
+        refused(lambda name=name: fit.save(tmp_path / name), "must be a file", name, "fit.nc")
+    refused(lambda: fit.save(os.devnull), "must be a file", os.devnull)
+    (tmp_path / "other.nc").symlink_to(tmp_path / "real.nc")
+    assert fit.save(tmp_path / "other.nc") == tmp_path / "other.nc"
+    assert (tmp_path / "other.nc").is_symlink()
+    assert zoo.open(tmp_path / "real.nc").ok
+
+
+def test_threads_that_save_to_one_path_leave_one_whole_file(tmp_path: Path) -> None:
+    fit, errors = zoo.run("coin_flip", "exact", draws=5), []
+
+    def save() -> None:
+        try:
+            for _ in range(3):
+                fit.save(tmp_path / "fit.nc")
+        except Exception as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=save) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+    assert [p.name for p in tmp_path.iterdir()] == ["fit.nc"]
+    assert zoo.open(tmp_path / "fit.nc").ok
+
+
+def test_a_saved_file_has_the_users_usual_permissions(tmp_path: Path) -> None:
+    (tmp_path / "usual").touch()
+    path = zoo.run("coin_flip", "exact", draws=5).save(tmp_path / "fit.nc")
+    assert path.stat().st_mode == (tmp_path / "usual").stat().st_mode

@@ -258,11 +258,10 @@ def test_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyP
     path = fit.save(tmp_path / "fit.nc")
     before = path.read_bytes()
 
-    def breaks(self: xr.DataTree, target: Path, **_: Any) -> None:
-        Path(target).write_bytes(b"half")
+    def breaks(descriptor: int) -> None:
         raise OSError("disk full")
 
-    monkeypatch.setattr(xr.DataTree, "to_netcdf", breaks)
+    monkeypatch.setattr(os, "fsync", breaks)
     with pytest.raises(OSError, match="disk full"):
         fit.save(path)
     with pytest.raises(OSError, match="disk full"):

@@ -14,6 +14,7 @@ import hashlib
 import json
 import logging
 import os
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -40,32 +41,54 @@ def save(posterior: Posterior, path: str | Path) -> Path:
 
     Args:
         posterior: Any method's result.
-        path: File to write; an existing one is replaced.
+        path: File to write; an existing one is replaced, and where it is a link, the file it points to.
 
     Returns:
         The path.
 
     Raises:
-        ValueError: For a path that is a folder, or in a folder that does not exist.
+        ValueError: For a path that is a folder or a device, or in a folder that does not exist.
+        OSError: Where the disk is full or the folder may not be written; nothing is left behind.
         TypeError: For a lecture model's hyperparameter that a file can't hold.
     """
     path = Path(path)
-    if path.is_dir():
-        raise ValueError(f"path must be a file, got the folder {path}. Add a name: {path / 'fit.nc'}.")
-    if not path.parent.is_dir():
-        raise ValueError(f"{path} can't be written: there is no folder {path.parent}. Make it first.")
+    target = _target(path)
     facts, groups = pack(thinned(posterior, CAP))
     text = to_json(facts)
     root = xr.Dataset(attrs={"zoo_format": FORMAT, "zoo": text, "zoo_sha256": digest(text, groups)})
     tree = xr.DataTree.from_dict({"/": root, **groups})
-    # In the same folder, so that the last step is one atomic rename.
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    # In memory first: HDF5 brings the process down where a write fails half-way.
+    _replace(target, path, tree.to_netcdf(None, engine="h5netcdf"))
+    return path
+
+
+def _target(path: Path) -> Path:
+    """The file that `path` names, links followed; ValueError for what can't be replaced by a file."""
+    target = Path(os.path.realpath(path))
+    if target.is_dir():
+        raise ValueError(f"path must be a file, got the folder {path}. Add a name: {path / 'fit.nc'}.")
+    if target.exists() and not target.is_file():
+        raise ValueError(f"path must be a file, got {path}, a device or pipe. Name a file: fit.nc.")
+    if not target.parent.is_dir():
+        raise ValueError(f"{path} can't be written: there is no folder {target.parent}. Make it first.")
+    return target
+
+
+def _replace(target: Path, path: Path, content: Any) -> None:
+    """Puts a file of these bytes at `target` by one atomic rename; a failure leaves what was there before."""
+    # In the same folder, so that it can be renamed; named at random, so that two threads never share one.
+    part = target.with_name(f".zoo-{uuid.uuid4().hex}.part")
     try:
-        tree.to_netcdf(part, engine="h5netcdf")
-        os.replace(part, path)
+        with part.open("xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(part, target)
+    except OSError as error:
+        advice = "Free some space, or choose a folder that you may write in."
+        raise type(error)(f"{path} can't be written: {error.strerror or error}. {advice}") from error
     finally:
         part.unlink(missing_ok=True)
-    return path
 
 
 def open(path: str | Path, model: Callable[..., Any] | None = None) -> Posterior:
