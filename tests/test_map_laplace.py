@@ -251,3 +251,17 @@ def test_a_model_that_vmap_refuses_runs_by_loop() -> None:
     fit = laplace.fit(zoo.Problem("branch", branching, no_inputs(right.LOCATION_Y)), draws=5)
     assert fit.settings["engine"] == "loop"
     assert fit.settings["log_evidence"] == pytest.approx(right.LOCATION_NORMAL["log_evidence"], abs=1e-8)
+
+
+def test_huge_targets_are_climbed_and_bad_scaling_is_named() -> None:
+    """At log densities of 1e40 a unit step promises nothing: the search must not take its start for a mode."""
+    import zoo
+
+    x, y = torch.linspace(-1, 1, 6)[:, None], torch.linspace(0, 1, 6)
+    huge = zoo.load("linear_regression", data=zoo.Data(x, y * 1e20))
+    exact = huge.exact(huge.data).posterior["w"].mean
+    fit = zoo.run(huge, "map")
+    torch.testing.assert_close(fit.draws["w"].double().mean(), exact[0], rtol=1e-6, atol=0)
+    assert fit.ok
+    mixed = zoo.run(zoo.load("linear_regression", data=zoo.Data(x * 1e8, y)), "map")
+    assert "did not come to rest" in mixed.outcome

@@ -98,6 +98,18 @@ def _search(function: Function, x: Tensor, f: Tensor, grad: Tensor, d: Tensor, a
     return *best, found | (best[1] < f)
 
 
+def _steepest(f: Tensor, grad: Tensor) -> Tensor:
+    """The direction to begin with: -grad, at most of length 1, unless that promises less than the rounding of f.
+
+    Then a step that promises a thousandth of f: where f is 1e40, a unit step says nothing on where the minimum is.
+    """
+    square = grad.square().sum(-1, keepdim=True)
+    size = (1 + f.abs()).unsqueeze(-1)
+    unit = square.sqrt().clamp(min=1.0).reciprocal()
+    long = 1e-3 * size / square.clamp(min=torch.finfo(grad.dtype).tiny)
+    return -grad * torch.where(unit * square <= ROUNDING * size, long, unit)
+
+
 def lbfgs(
     function: Function,
     start: Tensor,
@@ -126,7 +138,7 @@ def lbfgs(
         count += 1
         d = pairs.direction(grad)
         uphill = (d * grad).sum(-1) >= 0
-        d = torch.where((uphill | stuck).unsqueeze(-1), -grad / grad.norm(dim=-1, keepdim=True).clamp(min=1.0), d)
+        d = torch.where((uphill | stuck | (count == 1)).unsqueeze(-1), _steepest(f, grad), d)
         # What a full step promises is below the rounding of f.
         rested = rested | ((d * grad).sum(-1).abs() <= ROUNDING * (1 + f.abs()))
         x_new, f_new, grad_new, found = _search(function, x, f, grad, d, ~rested)

@@ -58,6 +58,8 @@ def find_modes(
     for r in range(restarts):
         if why := _trouble(target, ended.x[r], -ended.f[r], jacobian, bool(ended.rested[r])):
             trouble[r] = why
+        elif _uphill(target, ended.x[r], -ended.f[r], ended.grad[r], jacobian):
+            trouble[r] = "the search did not come to rest: bring the inputs to one scale, or use more restarts"
         elif sites := _kinks(target, ended.x[r], -ended.f[r], ended.grad[r], jacobian):
             kinks[r] = sites
     reason = "" if bool(ended.rested.all()) else stop()
@@ -110,7 +112,8 @@ def _escaping(target: Density, u: Tensor, value: Tensor, jacobian: bool) -> list
     outwards = torch.where(u.abs() >= FAR, u, torch.zeros_like(u))
     single = torch.zeros(len(far), len(u), dtype=u.dtype, device=u.device)
     single[torch.arange(len(far)), far] = 1.0
-    rays = torch.cat([outwards.unsqueeze(0), single * u, single * u.sign()])
+    # One further on is nothing at 1e19: there a thousandth of the way is.
+    rays = torch.cat([outwards.unsqueeze(0), single * u, single * u.sign() * (1e-3 * u.abs()).clamp(min=1.0)])
     further = target.log_prob(u + rays, jacobian)
     flat = ~(further < value)  # NaN, past the last number, counts as not falling
     if bool(flat[0]):
@@ -129,6 +132,18 @@ def _limit(target: Density, u: Tensor, name: str) -> str:
         return f"{name} -> the border of its support"
     number = float(limit[0])
     return f"{name} -> {'infinity' if number > 1e100 else f'{round(number, 6):g}'}"
+
+
+def _uphill(target: Density, u: Tensor, value: Tensor, grad: Tensor, jacobian: bool) -> bool:
+    """Whether a step along one coordinate still gains: the search took for rounding what was bad scaling."""
+    steep = (grad.abs() > 1e-2).nonzero()[:MOST, 0]
+    if not len(steep):
+        return False
+    step = torch.zeros(len(steep), len(u), dtype=u.dtype, device=u.device)
+    step[torch.arange(len(steep)), steep] = -grad[steep].sign() * (1 + u[steep].abs())
+    tried = torch.cat([u + size * step for size in (1e-6, 1e-4, 1e-2, 1.0)])
+    gain = target.log_prob(tried, jacobian) - value
+    return bool((gain > 1e-3 + 1e-9 * value.abs()).any())
 
 
 def _kinks(target: Density, u: Tensor, value: Tensor, grad: Tensor, jacobian: bool) -> list[str]:
