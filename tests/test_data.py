@@ -126,6 +126,7 @@ def test_a_table_without_inputs_has_x_of_width_0(write):
 # -- one line each: got, allowed, what to do -----------------------------------------------------------------
 
 LONG = "x,y\n" + "\n".join(f"{i},{i * i}" for i in range(12))
+HUGE = "a,b,y\n" + "\n".join(f"{i},{1 + i % 7}e300,{i % 3}" for i in range(12))
 BAD = {
     "one row": ("a,y\n1,2\n", {}, "at least 2 rows, got 1"),
     "no rows": ("a,y\n", {}, "at least 2 rows, got 0"),
@@ -147,6 +148,12 @@ BAD = {
         {"classify": True},
         "classes.*classify=False",
     ),
+    "huge x": (HUGE, {"target": "y"}, "column 'b' holds numbers too large.*another unit"),
+    "huge y": (HUGE, {"target": "b"}, "column 'b' holds numbers too large.*another unit"),
+    "tiny x": (HUGE.replace("e300", "e-300"), {"target": "y"}, "column 'b' .*too small.*another unit"),
+    "largest": (HUGE.replace("e300", "e307"), {"target": "y"}, "column 'b' holds numbers too large"),
+    "one outlier": (LONG + "\n1e300,1", {"test": 0.0}, "column 'x' holds"),
+    "long field": ("a,y\n1,2\n" + "1" * 200_000 + ",3\n", {}, "mine.csv can't be read.*limit.*quotes"),
     "test of 1": (LONG, {"test": 1.0}, "test must be"),
     "all rows for the test": (LONG, {"test": 0.95}, "test must be"),
 }
@@ -157,6 +164,29 @@ def test_bad_tables_are_refused_in_one_line(write, case):
     text, options, message = BAD[case]
     with pytest.raises(ValueError, match=message) as error:
         tables.load(write(text), **options)
+    assert "\n" not in str(error.value)
+
+
+def test_an_outlier_in_a_held_out_row_is_named(write):
+    for seed in range(8):
+        with pytest.raises(ValueError, match="column 'x' holds numbers too large"):
+            tables.load(write(LONG + "\n1e200,1"), seed=seed)
+
+
+@pytest.mark.parametrize("unit", [2.0**100, 2.0**-100])
+def test_the_unit_of_a_column_does_not_matter(write, unit):
+    one, other = (
+        tables.load(write("x,y\n" + "\n".join(f"{i * u!r},{i * i * u!r}" for i in range(12)))) for u in (1.0, unit)
+    )
+    assert torch.equal(one.x, other.x)
+    assert torch.equal(one.y, other.y)
+    assert other.info["y_scale"] == one.info["y_scale"] * unit
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "utf-16"])
+def test_another_encoding_is_refused_with_advice(write, encoding):
+    with pytest.raises(ValueError, match=r"mine\.csv is not UTF-8 text \(byte 0x.*CSV UTF-8") as error:
+        tables.load(write("größe,y\n1,2\n3,4\n", encoding=encoding))
     assert "\n" not in str(error.value)
 
 

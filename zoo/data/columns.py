@@ -66,12 +66,10 @@ def read(path: Path) -> Table:
     """A CSV file whose first line names the columns; commas, semicolons, tabs or bars between them.
 
     Raises:
-        ValueError: For an empty file, a first line of numbers, a name used twice, a line of another length.
+        ValueError: For an empty file, a first line of numbers, a name used twice, a line of another length; for
+            a file that is not UTF-8, or that csv can't read.
     """
-    text = path.read_text(encoding="utf-8-sig")
-    first = text.partition("\n")[0]
-    delimiter = max(",;\t|", key=first.count)
-    lines = [(i, row) for i, row in enumerate(csv.reader(text.splitlines(), delimiter=delimiter), 1) if any(row)]
+    lines = _lines(path)
     if not lines:
         raise ValueError(f"{path} is empty. Its first line must name the columns, separated by commas.")
     names = [cell.strip() for cell in lines[0][1]]
@@ -84,6 +82,23 @@ def read(path: Path) -> Table:
             )
     cells = [[row[i].strip() for _, row in lines[1:]] for i in range(len(names))]
     return Table({name: _column(column) for name, column in zip(names, cells, strict=True)}, str(path))
+
+
+def _lines(path: Path) -> list[tuple[int, list[str]]]:
+    """The lines that are not blank, each with its number, cut into cells."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        byte = f"byte 0x{error.object[error.start]:02x} at position {error.start}"
+        raise ValueError(f"{path} is not UTF-8 text ({byte}). Save it as 'CSV UTF-8' and load it again.") from None
+    delimiter = max(",;\t|", key=text.partition("\n")[0].count)
+    try:
+        rows = [*csv.reader(text.splitlines(), delimiter=delimiter)]
+    except csv.Error as error:
+        raise ValueError(
+            f"{path} can't be read as CSV: {error}. Check its quotes: one that is never closed swallows the rest."
+        ) from None
+    return [(i, row) for i, row in enumerate(rows, 1) if any(row)]
 
 
 def _check_names(names: list[str], path: Path) -> None:

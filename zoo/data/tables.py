@@ -55,8 +55,9 @@ def load(
         x_scale (lists), y_loc, y_scale.
 
     Raises:
-        ValueError: In one line, for what cannot be used: missing or infinite values, text, a constant column
-            (a bundled set's constant columns are left out instead, and said), fewer than 2 rows.
+        ValueError: In one line, for what cannot be used: missing or infinite values, text, numbers beyond
+            float32, a constant column (a bundled set's constant columns are left out instead, and said), fewer
+            than 2 rows.
     """
     table, bundled = _table(name_or_path)
     target = table.names[-1] if target is None else target
@@ -113,7 +114,39 @@ def constant(x: np.ndarray) -> np.ndarray:
     Not sd == 0: rounding leaves an sd of about 1e-16 of the mean, which dividing would blow up to 1. A column
     of 1e8 +- 1 is no constant.
     """
-    return x.std(0) <= 1e-12 * np.abs(x.mean(0))
+    loc, scale = _moments(_near_one(x)[0])
+    return scale <= 1e-12 * np.abs(loc)
+
+
+def _near_one(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Columns of x (n, p) times the powers of two that bring them below 1, and the exponents taken out (p,)."""
+    exponent = np.frexp(np.abs(x).max(0))[1]
+    return np.ldexp(x, -exponent), exponent
+
+
+def _moments(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and population sd of each column of x (n, p)."""
+    return x.mean(0), x.std(0)
+
+
+def _standardised(table: Table, names: list[str], x: np.ndarray, train: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """(x - loc) / scale of all rows in float32, and loc and scale of the train rows (p,) in float64.
+
+    Powers of two change no digit; without them the squares of 1e200 overflow and those of 1e-200 vanish.
+    """
+    near, exponent = _near_one(x[train.numpy()])
+    loc, scale = (np.ldexp(moment, exponent) for moment in _moments(near))
+    with np.errstate(all="ignore"):  # what does not fit is refused by name
+        z = ((x - loc) / scale).astype(np.float32)
+    limits = np.finfo(np.float32)
+    fits = np.isfinite(z).all(0) & (limits.tiny <= scale) & (scale <= limits.max) & (np.abs(loc) <= limits.max)
+    if not fits.all():
+        which = ", ".join(f"'{name}'" for name, fit in zip(names, fits, strict=True) if not fit)
+        raise ValueError(
+            f"{table.source}: column {which} holds numbers too large or too small for float32 (1e-38 to 3e38). "
+            "Give it in another unit, or correct its outliers."
+        )
+    return torch.from_numpy(z), torch.from_numpy(loc), torch.from_numpy(scale)
 
 
 def _inputs(table: Table, names: list[str], train: torch.Tensor, *, drop: bool) -> tuple[torch.Tensor, Info]:
@@ -126,9 +159,8 @@ def _inputs(table: Table, names: list[str], train: torch.Tensor, *, drop: bool) 
     if gone:
         log.info("%s: %d columns are constant and left out: %s", table.source, len(gone), ", ".join(gone))
     x, names = x[:, ~flat], [name for name in names if name not in gone]
-    loc, scale = x[train.numpy()].mean(0), x[train.numpy()].std(0)
-    info = {"x_names": names, "x_loc": loc.tolist(), "x_scale": scale.tolist(), "x_dropped": gone}
-    return torch.from_numpy((x - loc) / scale).float(), info
+    z, loc, scale = _standardised(table, names, x, train)
+    return z, {"x_names": names, "x_loc": loc.tolist(), "x_scale": scale.tolist(), "x_dropped": gone}
 
 
 def _measurements(table: Table, target: str, train: torch.Tensor) -> tuple[torch.Tensor, Info]:
@@ -136,8 +168,8 @@ def _measurements(table: Table, target: str, train: torch.Tensor) -> tuple[torch
     y = table.numbers([target])
     if constant(y[train.numpy()]).any():
         raise ValueError(_constant(table, [target], len(train)))
-    loc, scale = float(y[train.numpy()].mean()), float(y[train.numpy()].std())
-    return torch.from_numpy((y[:, 0] - loc) / scale).float(), {"y_loc": loc, "y_scale": scale}
+    z, loc, scale = _standardised(table, [target], y, train)
+    return z[:, 0], {"y_loc": float(loc[0]), "y_scale": float(scale[0])}
 
 
 def _labels(table: Table, target: str) -> tuple[torch.Tensor, Info]:
