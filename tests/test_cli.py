@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import csv
 import dataclasses
 import logging
 import os
@@ -208,6 +209,49 @@ def test_what_is_wrong_is_one_line(words: list[str], said: str, capsys: pytest.C
     assert captured.err.startswith("zoo: ")
     assert captured.err.count("\n") == 1
     assert said in captured.err
+
+
+@pytest.mark.parametrize(
+    "error, said",
+    [
+        (RuntimeError("two\nlines"), "zoo: RuntimeError: two lines ("),
+        (AssertionError(), "zoo: AssertionError ("),
+        (ZeroDivisionError("division by zero"), "zoo: ZeroDivisionError: division by zero ("),
+        (KeyError("w"), "zoo: KeyError: 'w' ("),
+        (UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte"), "zoo: UnicodeDecodeError: "),
+        (csv.Error("field larger than field limit"), "zoo: Error: field larger"),
+        (MemoryError(), "zoo: MemoryError ("),
+        (OSError(), "zoo: OSError ("),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_any_error_is_one_line_that_says_how_to_see_more(error, said, capsys, monkeypatch) -> None:
+    from zoo.cli.commands import show
+
+    def breaks(args: object) -> int:
+        raise error
+
+    monkeypatch.setattr(show, "main", breaks)
+    assert main(["show", "coin_flip"]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert err.startswith(said)
+    assert err.endswith("(zoo --traceback ... shows where)\n")
+    with pytest.raises(type(error)):
+        main(["--traceback", "show", "coin_flip"])
+
+
+def test_a_stop_keeps_its_code(capsys, monkeypatch) -> None:
+    from zoo.cli.commands import show
+
+    for error, code in ((KeyboardInterrupt(), 130), (SystemExit(143), None)):
+        monkeypatch.setattr(show, "main", lambda args, error=error: (_ for _ in ()).throw(error))
+        if code is None:
+            with pytest.raises(SystemExit, match="143"):
+                main(["show", "coin_flip"])
+        else:
+            assert main(["show", "coin_flip"]) == code
+            assert capsys.readouterr().err == "zoo: stopped\n"
 
 
 def test_a_traceback_on_request() -> None:

@@ -50,6 +50,15 @@ def _dispatch(argv: Sequence[str]) -> int:
     return code
 
 
+def _in_one_line(error: Exception) -> str:
+    """What an error says; one that may be a fault of the zoo's own comes with its type and how to find out."""
+    text = " ".join(str(error).split())
+    if type(error) is ValueError or (isinstance(error, OSError) and text):
+        return text
+    named = f"{type(error).__name__}: {text}" if text else type(error).__name__
+    return f"{named} (zoo --traceback ... shows where)"
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command.
 
@@ -69,13 +78,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("zoo: stopped", file=sys.stderr)
         return 130
-    except (ValueError, TypeError, OSError) as error:
+    except Exception as error:  # whatever it is, the shell gets one line
         if "--traceback" in argv:
             raise
-        # A TypeError is either a value of the wrong kind or a fault of the zoo's own: say how to find out.
-        hint = " (zoo --traceback ... shows where)" if isinstance(error, TypeError) else ""
-        print(f"zoo: {' '.join(str(error).split())}{hint}", file=sys.stderr)
+        print(f"zoo: {_in_one_line(error)}", file=sys.stderr)
         return 2
+
 
 
 if __name__ == "__main__":
