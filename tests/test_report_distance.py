@@ -328,7 +328,9 @@ def test_a_gold_that_is_not_one_is_said() -> None:
     bad = dataclasses.replace(gold, outcome="interrupted after 250 draws")
     assert "gold (nuts) is not ok: interrupted" in str(zoo.compare(bad, fast))
     short = cases.line_fit(shape=(2, 50))
-    assert "effective draws" in str(zoo.compare(short, fast))
+    poor = zoo.compare(short, fast)
+    assert "effective draws" in str(poor)
+    assert "agrees" not in poor.sentences[0]
     apart = dataclasses.replace(gold, draws={n: v.clone() for n, v in gold.draws.items()})
     apart.draws["w"][0] += 3
     assert "chains disagree" in str(zoo.compare(apart, fast))

@@ -66,6 +66,8 @@ class Posterior:
     ) -> dict[str, Tensor]:
         """Predictions at new inputs, one for each draw; never looks at the observed y.
 
+        Inputs and outputs are in the units of `problem.data`: a table's are standardised (see `zoo.data.tables`).
+
         Args:
             x: Inputs (m, d), or a dict for a model on a dict; None: the training inputs.
             given: Targets whose local latents are to be inferred first (a VAE's reconstruction).

@@ -77,8 +77,8 @@ def flat_draws(posterior: Posterior, draws: int | None) -> tuple[dict[str, Tenso
     """{site: (S, *shape)} and the (chain, draw) they came from, thinned evenly to about `draws` in all."""
     chains, total = posterior.shape
     if draws is not None:
-        if draws < 1:
-            raise ValueError(f"draws must be at least 1, got {draws}.")
+        if isinstance(draws, bool) or not isinstance(draws, int) or draws < 1:
+            raise ValueError(f"draws must be a whole number, at least 1, got {draws!r}.")
         per_chain = max(1, min(total, -(-draws // chains)))
         keep = torch.linspace(0, total - 1, per_chain).round().long()
     else:

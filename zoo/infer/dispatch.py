@@ -24,6 +24,7 @@ from zoo.core.problem import Data, Problem
 from zoo.core.sites import Sites, sites
 from zoo.core.words import nearest
 
+from .options import check_options, check_seed
 from .threads import running_on, threads_for_size
 
 NO_DATA_NEEDED = ("prior",)
@@ -60,7 +61,7 @@ def load(name: str, data: Data | str | None = None, seed: int = 0, **options: An
     """
     if name not in zoo.names():
         raise ValueError(nearest(str(name), zoo.names(), "model"))
-    _check_seed(seed)
+    check_seed(seed)
     module = importlib.import_module(f"zoo.{name}")
     hyper_names = {n for n, p in _keywords(module.model).items() if p.kind is p.KEYWORD_ONLY}
     source_names = {"target"} if isinstance(data, (str, Path)) else set(_keywords(module.data)) - {"seed"}
@@ -144,9 +145,7 @@ def run(
     for option in options:
         if option not in allowed:
             raise ValueError(f"{method}: {nearest(option, allowed | {'dtype', 'device'}, 'option')}")
-    for option, least in (("draws", 1), ("chains", 1), ("restarts", 1), ("steps", 1), ("thin", 1), ("warmup", 0)):
-        _at_least(option, options.get(option), least)
-    _check_seed(options.get("seed", 0))
+    check_options(options)
     problem = problem.to(device=_device(device), dtype=_dtype(dtype))
     threads = torch.get_num_threads()
     if method not in NO_DATA_NEEDED:
@@ -186,18 +185,6 @@ def _check_unwrapped() -> None:
                 "zoo.run was called inside a Pyro handler, which would change the model unseen. "
                 "Put the handler around the model: zoo.Problem(name, poutine.scale(model, 0.5), data)."
             )
-
-
-def _check_seed(seed: Any) -> None:
-    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
-        raise ValueError(f"seed must be a whole number from 0 to 2^63 - 1, got {seed!r}.")
-
-
-def _at_least(option: str, value: Any, least: int) -> None:
-    if value is None:
-        return
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise ValueError(f"{option} must be a whole number, at least {least}, got {value!r}.")
 
 
 def _dtype(dtype: torch.dtype | str | None) -> torch.dtype | None:

@@ -83,14 +83,16 @@ def compare(gold: Posterior, *others: Posterior) -> Comparison:
             )
     truth, first = _judge(labels[0], gold)
     marginals = {name: _marginal(gold, quantity) for name, quantity in truth.items()}
-    rows, sites = [first | {"verdict": "gold"}], []
+    rows, sites, notes = [first | {"verdict": "gold"}], [], _notes(first, gold)
     for label, fit in zip(labels[1:], others, strict=True):
         found, row = _judge(label, fit)
         part = _distances(label, fit, found, truth, marginals)
         sites.append(part)
         rows.append(row | _summary(part))
+        if notes and rows[-1]["verdict"] == "agrees":
+            rows[-1]["verdict"] = "not judged"  # a poor gold may hide a difference
     frame = pd.DataFrame(rows).reindex(columns=COLUMNS)
-    return Comparison(frame, pd.concat(sites, ignore_index=True) if sites else pd.DataFrame(), _notes(first, gold))
+    return Comparison(frame, pd.concat(sites, ignore_index=True) if sites else pd.DataFrame(), notes)
 
 
 COLUMNS = [
