@@ -275,6 +275,39 @@ def test_prior_lp_and_log_likelihood_are_the_density():
         torch.testing.assert_close(fit.stats["lp"][0], right, rtol=1e-9, atol=1e-9)
 
 
+def test_prior_leaves_the_param_store_as_found():
+    def model(x, y=None):
+        scale = pyro.param("scale", torch.ones(()), constraint=dist.constraints.positive)
+        w = pyro.sample("w", dist.Normal(pyro.param("loc", torch.zeros(())), scale))
+        with pyro.plate("data", x.shape[0]):
+            pyro.sample("y", dist.Normal(w.expand(x.shape[0]), 1.0), obs=y)
+
+    store = pyro.get_param_store()
+    with store.scope():
+        kept = pyro.param("loc", torch.tensor(50.0))
+        draws = prior.fit(zoo.Problem("p", model, zoo.Data(torch.zeros(3, 0))), draws=20).draws["w"]
+        assert set(store.keys()) == {"loc"}
+        assert pyro.param("loc") is kept
+        assert abs(float(draws.mean()) - 50) < 5
+
+
+@pytest.mark.parametrize("handler", ["mask", "scale"])
+def test_prior_of_a_site_with_a_tensor_mask_or_scale(handler):
+    weights = torch.tensor([1.0, 0.0, 1.0])
+    inside = pyro.poutine.mask(mask=weights > 0) if handler == "mask" else pyro.poutine.scale(scale=weights + 1)
+
+    def model(x, y=None):
+        with pyro.plate("three", 3), inside:
+            w = pyro.sample("w", dist.Normal(x.new_zeros(3), 1.0))
+        with pyro.plate("data", x.shape[0]):
+            pyro.sample("y", dist.Normal(w.sum().expand(x.shape[0]), 1.0), obs=y)
+
+    fit = prior.fit(zoo.Problem("masked", model, zoo.Data(torch.zeros(2, 0))), draws=4)
+    terms = dist.Normal(0.0, 1.0).log_prob(fit.draws["w"]).double()
+    counted = weights if handler == "mask" else weights + 1
+    torch.testing.assert_close(fit.stats["lp"], (terms * counted).sum(-1), rtol=1e-6, atol=1e-6)
+
+
 def test_prior_looks_at_no_y():
     x = normal(5, 2)
     one, two, none = (zoo.load("linear_regression", zoo.Data(x, y)) for y in (normal(5), normal(5) + 9, None))

@@ -7,6 +7,8 @@ Source: Gal, "Modern deep learning through Bayesian eyes: functions from the pri
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 import pyro
@@ -40,14 +42,8 @@ def fit(problem: Problem, *, seed: int = 0, draws: int = 1000, chains: int = 1) 
     Raises:
         ValueError: For an improper prior, naming the site; for a model without latent sites.
     """
-    latent = sites(problem).latent
-    if not latent:
-        raise ValueError(f"model '{problem.name}' has no latent site. Add a pyro.sample without obs.")
-    for name, site in latent.items():
-        _refuse_improper(name, site.fn)
-    with seeded(seed, problem.tensor.device):
-        draw = _at_once if _independent(problem, latent) else _one_by_one
-        values, lp = draw(problem, latent, chains * draws)
+    with _no_new_params():
+        values, lp = _drawn(problem, seed, chains * draws)
     shape = (chains, draws)
     return Posterior(
         problem,
@@ -56,6 +52,29 @@ def fit(problem: Problem, *, seed: int = 0, draws: int = 1000, chains: int = 1) 
         {name: value.reshape(shape + value.shape[1:]) for name, value in values.items()},
         stats={"lp": lp.reshape(shape)},
     )
+
+
+@contextlib.contextmanager
+def _no_new_params() -> Iterator[None]:
+    """A model with a pyro.param finds what its user set, and leaves nothing behind."""
+    store = pyro.get_param_store()
+    found = set(store.keys())
+    try:
+        yield
+    finally:
+        for name in set(store.keys()) - found:
+            del store[name]
+
+
+def _drawn(problem: Problem, seed: int, count: int) -> tuple[Draws, Tensor]:
+    latent = sites(problem).latent
+    if not latent:
+        raise ValueError(f"model '{problem.name}' has no latent site. Add a pyro.sample without obs.")
+    for name, site in latent.items():
+        _refuse_improper(name, site.fn)
+    with seeded(seed, problem.tensor.device):
+        draw = _at_once if _independent(problem, latent) else _one_by_one
+        return draw(problem, latent, count)
 
 
 def _refuse_improper(name: str, fn: Any) -> None:
@@ -88,12 +107,18 @@ def _independent(problem: Problem, latent: dict[str, Site]) -> bool:
         return False
     for name in latent:
         one, two = first[name], second[name]
-        if one["scale"] != 1.0 or one["mask"] not in (None, True):
+        if not _plain(one):
             return False
         pairs = zip(parameters(one["fn"]), parameters(two["fn"]), strict=False)
         if not all(a.shape == b.shape and torch.equal(a, b) for a, b in pairs):
             return False
     return _vectorises(problem, {name: msg["value"] for name, msg in first.items()}, second)
+
+
+def _plain(msg: Any) -> bool:
+    """Whether a site counts as it stands; a scale or mask that is a tensor may differ from entry to entry."""
+    scale, mask = msg["scale"], msg["mask"]
+    return not isinstance(scale, Tensor) and scale == 1.0 and (mask is None or mask is True)
 
 
 def _vectorises(problem: Problem, values: Draws, others: dict[str, Any]) -> bool:
