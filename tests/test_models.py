@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 
 import numpy as np
@@ -10,12 +11,17 @@ import pyro.distributions as dist
 import pytest
 import torch
 from scipy import special, stats
+from torch.fx.experimental.proxy_tensor import make_fx
 
 import zoo
+from tests.refusals import refused
 from tests.statistics import assert_close_iid, quadrature
+from zoo.core import priors
 from zoo.core.conjugate import linear_gaussian
+from zoo.core.handlers import pyro_state
 from zoo.core.sites import sites
 from zoo.core.trial import log_joint
+from zoo.data import toy
 from zoo.infer.methods import prior
 
 F64 = torch.float64
@@ -92,6 +98,69 @@ def test_hyperparameters_that_mean_nothing_are_refused(hyper, message):
     with pytest.raises(ValueError, match=message) as error:
         sites(zoo.load("bnn_regression", **hyper))
     assert "\n" not in str(error.value)
+
+
+NO_SCALE = (0, -1, float("nan"), float("inf"), "x", None, True, 10**400)
+NO_COUNT = (0, -1, 2.5, "x", None, True)
+WRONG = [
+    *(("coin_flip", {name: v}) for name in ("a", "b") for v in NO_SCALE),
+    *(
+        ("linear_regression", {name: v})
+        for name in ("noise", "prior_scale")
+        for v in NO_SCALE
+        if (name, v) != ("noise", None)
+    ),
+    *(("bnn_regression", {"noise": v}) for v in NO_SCALE if v is not None),
+    *(("bnn_regression", {"alpha": v}) for v in NO_SCALE if v is not None),
+    *(("bnn_regression", {"prior_scale": v}) for v in (*NO_SCALE, (1.0, 0.0), (1.0, "x"), (1.0,), "xy", ())),
+    *(("logistic_regression", {"prior_scale": v}) for v in NO_SCALE),
+    *(("bnn_regression", {"hidden": v}) for v in (*NO_COUNT, (3, 0), (3, "x"), "xy", (2.0,))),
+    *((name, {"outputs": v}) for name in ("linear_regression", "bnn_regression") for v in NO_COUNT),
+    *((name, {"bias": v}) for name in ("linear_regression", "logistic_regression") for v in (0, 1, "x", None)),
+]
+
+
+@pytest.mark.parametrize("name, hyper", WRONG, ids=str)
+def test_hyperparameters_of_the_wrong_kind_are_refused_by_name(name, hyper):
+    module, (word,) = importlib.import_module(f"zoo.{name}"), hyper
+    data = module.prepare(module.data())
+    refused(lambda: module.model(data.x, data.y, **hyper), rf"^{word}\b", "got")
+    if hasattr(module, "exact"):
+        refused(lambda: module.exact(data, **hyper), rf"^{word}\b", "got")
+
+
+@pytest.mark.parametrize("number", [float, int, torch.tensor, np.float64])
+def test_numbers_of_every_kind_are_taken(number):
+    zoo.coin_flip.model(torch.zeros(2, 0), a=number(2.0), b=number(2.0))
+    zoo.linear_regression.model(normal(3, 1).float(), noise=number(2.0), prior_scale=number(2.0))
+    zoo.bnn_regression.model(normal(3, 1), noise=number(2.0), prior_scale=(number(2.0), 1), hidden=np.int64(3))
+
+
+def test_a_tensor_hyperparameter_may_be_traced_and_batched():
+    def f(scale):
+        layers = priors.layer_scales(1.0, scale, 2)
+        return priors.weights("normal", layers[0], (3,), scale).log_prob(torch.ones(3))
+
+    scale = torch.tensor([0.5, 2.0])
+    with pyro_state(validate=False):
+        right = torch.stack([f(s) for s in scale])
+        torch.testing.assert_close(torch.func.vmap(f)(scale), right)
+        torch.testing.assert_close(make_fx(f)(scale[0])(scale[1]), right[1])
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        *(lambda v=v: toy.line(n=v) for v in NO_COUNT),
+        *(lambda v=v: toy.line(outputs=v) for v in NO_COUNT),
+        *(lambda v=v: toy.sin_x_plus_x(n=v) for v in NO_COUNT),
+        *(lambda v=v: toy.blobs(d=v) for v in NO_COUNT),
+        *(lambda v=v: toy.flips(n=v) for v in NO_COUNT),
+        *(lambda v=v: toy.flips(n=3, heads=v) for v in (-1, 4, 1.5, "x")),
+    ],
+)
+def test_sizes_of_generated_data_are_whole_numbers(make):
+    refused(make, "^(n|outputs|d|heads) must be", "whole number", "got")
 
 
 # -- exact answers -------------------------------------------------------------------------------------------

@@ -30,6 +30,7 @@ import pyro.distributions as dist
 from torch import Tensor
 
 from zoo.core.activations import activation_function
+from zoo.core.checks import positive, whole, widths
 from zoo.core.priors import layer_scales, shrink, weights
 from zoo.core.problem import Data
 from zoo.data import labels, toy
@@ -55,7 +56,7 @@ def model(
     outputs: int = 1,
     prior: str = "normal",
 ) -> Tensor:
-    sizes = (x.shape[-1], *((hidden,) if isinstance(hidden, int) else hidden), outputs)
+    sizes = (x.shape[-1], *widths("hidden", hidden), whole("outputs", outputs))
     scales = layer_scales(prior_scale, alpha, len(sizes) - 1)
     act = activation_function(activation)
     h = x
@@ -68,6 +69,7 @@ def model(
     f = pyro.deterministic("f", h.squeeze(-1) if outputs == 1 else h)  # (n,) or (n, k)
     if noise is None:
         noise = pyro.sample("noise", dist.HalfNormal(x.new_ones(())))  # ()
+    positive("noise", noise)
     with pyro.plate("data", x.shape[0]):
         pyro.sample("y", dist.Normal(f, noise).to_event(f.dim() - 1), obs=y)  # (n,) or (n, k)
     return f

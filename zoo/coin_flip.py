@@ -24,6 +24,7 @@ import pyro.distributions as dist
 import torch
 from torch import Tensor
 
+from zoo.core.checks import positive
 from zoo.core.problem import Data, Exact
 from zoo.data import labels, toy
 
@@ -38,6 +39,8 @@ def data(seed: int = 0, n: int = 2, heads: int | None = None) -> Data:
 
 
 def model(x: Tensor, y: Tensor | None = None, *, a: float = 1.0, b: float = 1.0) -> Tensor:
+    positive("a", a)
+    positive("b", b)
     theta = pyro.sample("theta", dist.Beta(x.new_full((), a), x.new_full((), b)))  # ()
     f = pyro.deterministic("f", theta.expand(x.shape[0]))  # (n,)
     with pyro.plate("data", x.shape[0]):
@@ -47,6 +50,8 @@ def model(x: Tensor, y: Tensor | None = None, *, a: float = 1.0, b: float = 1.0)
 
 def exact(data: Data, *, rows: int | None = None, a: float = 1.0, b: float = 1.0) -> Exact:
     """Posterior, predictive and log evidence of the sequence after the first `rows` flips (None: all)."""
+    positive("a", a)
+    positive("b", b)
     y = data.x.new_empty(0) if data.y is None else data.y[:rows]
     y = y.to(torch.float64)
     before = dist.Beta(y.new_tensor(a), y.new_tensor(b))

@@ -29,6 +29,7 @@ import pyro.distributions as dist
 import torch
 from torch import Tensor
 
+from zoo.core.checks import positive, switch, whole
 from zoo.core.conjugate import Conjugate, linear_gaussian
 from zoo.core.priors import weights
 from zoo.core.problem import Data, Exact
@@ -52,7 +53,8 @@ def model(
     outputs: int = 1,
     prior: str = "normal",
 ) -> Tensor:
-    k = () if outputs == 1 else (outputs,)
+    switch("bias", bias)
+    k = () if whole("outputs", outputs) == 1 else (outputs,)
     w = pyro.sample("w", weights(prior, prior_scale, (x.shape[-1], *k), x))  # (d,) or (d, k)
     f = x @ w
     if bias:
@@ -60,6 +62,7 @@ def model(
     f = pyro.deterministic("f", f)  # (n,) or (n, k)
     if noise is None:
         noise = pyro.sample("noise", dist.HalfNormal(x.new_ones(())))
+    positive("noise", noise)
     with pyro.plate("data", x.shape[0]):
         pyro.sample("y", dist.Normal(f, noise).to_event(len(k)), obs=y)  # (n,) or (n, k)
     return f
@@ -111,7 +114,8 @@ def _marginal(joint: Any, block: slice) -> Any:
 
 
 def _solve(data: Data, rows: int | None, hyper: dict[str, Any]) -> Conjugate:
-    x, k = _design(data.x, hyper), hyper.get("outputs", 1)
+    x, k = _design(data.x, hyper), whole("outputs", hyper.get("outputs", 1))
+    positive("prior_scale", hyper.get("prior_scale", 1.0))
     y = x.new_empty(0, k) if data.y is None else data.y.to(x).reshape(len(x), -1)[:rows]
     if y.shape[1] != k:
         raise ValueError(f"y has {y.shape[1]} columns and outputs={k}. Set outputs={y.shape[1]}.")
@@ -119,6 +123,7 @@ def _solve(data: Data, rows: int | None, hyper: dict[str, Any]) -> Conjugate:
 
 
 def _design(x: Tensor, hyper: dict[str, Any]) -> Tensor:
+    switch("bias", hyper.get("bias", True))
     x = x.to(torch.float64)
     return torch.cat([x, torch.ones_like(x[:, :1])], 1) if hyper.get("bias", True) else x
 
@@ -130,4 +135,5 @@ def _known(hyper: dict[str, Any]) -> float:
             f"exact needs a known noise and prior='normal', got noise={noise}, prior={prior!r}. "
             "Set noise=0.6, say, or use nuts."
         )
+    positive("noise", noise)
     return float(noise)

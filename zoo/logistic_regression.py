@@ -21,6 +21,7 @@ import pyro
 import pyro.distributions as dist
 from torch import Tensor
 
+from zoo.core.checks import switch
 from zoo.core.priors import weights
 from zoo.core.problem import Data
 from zoo.data import labels, toy
@@ -37,6 +38,7 @@ def data(seed: int = 0, n: int = 100, d: int = 2) -> Data:
 def model(
     x: Tensor, y: Tensor | None = None, *, prior_scale: float = 1.0, bias: bool = True, prior: str = "normal"
 ) -> Tensor:
+    switch("bias", bias)
     w = pyro.sample("w", weights(prior, prior_scale, (x.shape[-1],), x))  # (d,)
     f = x @ w
     if bias:

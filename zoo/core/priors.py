@@ -8,6 +8,7 @@ from typing import Any
 import pyro.distributions as dist
 from torch import Tensor
 
+from .checks import positive
 from .words import nearest
 
 
@@ -35,8 +36,9 @@ def weights(kind: str, scale: Any, shape: Sequence[int], like: Tensor) -> Any:
         A Pyro distribution with event shape `shape`.
 
     Raises:
-        ValueError: For an unknown kind.
+        ValueError: For an unknown kind, or a scale that is no positive number.
     """
+    positive("prior_scale", scale)
     if kind not in KINDS:
         raise ValueError(nearest(str(kind), KINDS, "prior"))
     return KINDS[kind](like.new_zeros(tuple(shape)), scale).to_event(len(shape))
@@ -51,15 +53,18 @@ def layer_scales(prior_scale: Any, alpha: Any, layers: int) -> list[Any]:
         layers: Number of weight layers.
 
     Raises:
-        ValueError: If both are given, or a sequence has another length.
+        ValueError: If both are given, a sequence has another length, or a number is not positive and finite.
     """
-    if alpha is not None and prior_scale != 1.0:
+    if alpha is not None and not (isinstance(prior_scale, (int, float)) and prior_scale == 1.0):
         raise ValueError(f"give prior_scale or alpha (= 1 / scale^2), got both: {prior_scale!r}, {alpha!r}.")
     given = prior_scale if alpha is None else alpha
-    each = list(given) if isinstance(given, Sequence) else [given] * layers
+    what = "prior_scale" if alpha is None else "alpha"
+    several = isinstance(given, Sequence) and not isinstance(given, str)
+    each = list(given) if several else [given] * layers
     if len(each) != layers:
-        what = "prior_scale" if alpha is None else "alpha"
         raise ValueError(f"{what} must be one number or {layers}, one a weight layer, got {len(each)}.")
+    for i, scale in enumerate(each):
+        positive(f"{what}[{i}]" if several else what, scale)
     return each if alpha is None else [precision**-0.5 for precision in each]
 
 

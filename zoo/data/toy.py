@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 
+from zoo.core.checks import whole
 from zoo.core.problem import Data
 
 
@@ -13,9 +14,9 @@ def _generator(seed: int) -> torch.Generator:
 
 def flips(seed: int = 0, n: int = 2, heads: int | None = None) -> Data:
     """A coin flipped n times: `heads` ones (None: all n) in an order drawn by `seed`. x (n, 0), y (n,)."""
-    heads = n if heads is None else heads
-    if not 0 <= heads <= n:
-        raise ValueError(f"heads must be between 0 and n = {n}, got {heads}.")
+    heads = whole("n", n) if heads is None else heads
+    if not isinstance(heads, int) or not 0 <= heads <= whole("n", n):
+        raise ValueError(f"heads must be between 0 and n = {n}, a whole number, got {heads!r}. Leave it out for all.")
     order = torch.randperm(n, generator=_generator(seed))
     y = (order < heads).float()
     return Data(torch.empty(n, 0), y, info={"y_name": "heads", "source": f"{heads} heads of {n} flips"})
@@ -26,6 +27,7 @@ def line(seed: int = 0, n: int = 25, noise: float = 0.6, outputs: int = 1) -> Da
 
     x (n, 1), y (n,) or (n, outputs); the test set is a grid of 61 points on (-3, 3).
     """
+    n, outputs = whole("n", n), whole("outputs", outputs)
     generator = _generator(seed)
     slope = 1.2 * torch.arange(1, outputs + 1)
 
@@ -43,7 +45,7 @@ def sin_x_plus_x(seed: int = 0, n: int = 100, noise: float = 0.1) -> Data:
 
     x (n, 1), y (n,); the test set is a grid of 121 points on (-6, 6), a third of it outside the data.
     """
-    generator = _generator(seed)
+    n, generator = whole("n", n), _generator(seed)
 
     def targets(x: torch.Tensor) -> torch.Tensor:
         return (x.sin() + x)[:, 0] + noise * torch.randn(len(x), generator=generator)
@@ -58,7 +60,7 @@ def blobs(seed: int = 0, n: int = 100, d: int = 2, gap: float = 2.0) -> Data:
 
     x (n, d), y (n,) of 0 and 1; the test set holds as many rows.
     """
-    generator = _generator(seed)
+    n, d, generator = whole("n", n), whole("d", d), _generator(seed)
     y = (torch.rand(2 * n, generator=generator) < 0.5).float()
     centre = (2 * y - 1)[:, None] * gap / 2 / d**0.5
     x = centre + torch.randn(2 * n, d, generator=generator)
