@@ -85,6 +85,5 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
 
 
-
 if __name__ == "__main__":
     sys.exit(main())
