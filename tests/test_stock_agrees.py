@@ -1,0 +1,60 @@
+"""Our NUTS and stock pyro.infer.mcmc NUTS are the same within Monte Carlo error, wherever stock can finish."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import zoo
+from zoo.report.diagnostics import ess, mcse_mean, mcse_sd, rhat
+
+ALPHA = 1e-4
+MODELS = {
+    "coin_flip": {"n": 10, "heads": 7},
+    "linear_regression": {"n": 15, "noise": None},
+    "logistic_regression": {"n": 30},
+}
+
+
+@functools.cache
+def _problem(name: str) -> zoo.Problem:
+    return zoo.load(name, **MODELS[name])
+
+
+@functools.cache
+def _stock(name: str) -> np.ndarray:
+    return _numbers(zoo.run(_problem(name), "nuts", engine="pyro", chains=2, warmup=300, draws=1000, seed=1))
+
+
+def _numbers(fit: zoo.Posterior) -> np.ndarray:
+    """Every latent coordinate and the unconstrained log density, (chain, draw, coordinate)."""
+    draws = [v.double().reshape(*fit.shape, -1) for v in fit.draws.values()]
+    return np.concatenate([v.numpy() for v in (*draws, fit.stats["lp"].double()[..., None])], axis=2)
+
+
+def _smallest_p(one: np.ndarray, two: np.ndarray) -> float:
+    """Bonferroni-corrected p of equal means and equal sds, in combined Monte Carlo errors."""
+    scores = []
+    for centre, error in ((lambda v: v.mean((0, 1)), mcse_mean), (lambda v: v.std((0, 1)), mcse_sd)):
+        scores.append((centre(one) - centre(two)) / np.hypot(error(one), error(two)))
+    worst = np.abs(np.concatenate(scores))
+    return float(2 * stats.norm.sf(worst.max()) * len(worst))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MODELS)
+def test_stock_and_ours_agree(name: str) -> None:
+    ours = _numbers(zoo.run(_problem(name), "nuts", chains=4, warmup=500, draws=2000, seed=2))
+    for draws, least in ((ours, 1500), (_stock(name), 300)):
+        assert rhat(draws).max() < 1.05
+        assert ess(draws).min() > least
+    assert _smallest_p(ours, _stock(name)) > ALPHA
+
+
+@pytest.mark.slow
+def test_the_twin_a_gaussian_at_the_mode_does_not() -> None:
+    laplace = _numbers(zoo.run(_problem("linear_regression"), "laplace", draws=8000, seed=3)).reshape(4, 2000, -1)
+    assert _smallest_p(laplace, _stock("linear_regression")) < ALPHA
