@@ -374,8 +374,8 @@ def test_the_check_for_rest_tells_noise_from_a_climb() -> None:
     assert sum(not at_rest(curve) for curve in noise) <= 24
     climb = torch.linspace(0, 20, 2000, dtype=F64)
     assert not any(at_rest(curve + climb) for curve in noise[:50])
-    assert at_rest(torch.full((100,), 3.0, dtype=F64))
-    assert not at_rest(torch.zeros(10))
+    assert at_rest(torch.full((200,), 3.0, dtype=F64))
+    assert not at_rest(torch.zeros(199))  # too few steps to tell
 
 
 def test_too_few_steps_are_named() -> None:

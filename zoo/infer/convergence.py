@@ -7,6 +7,7 @@ from torch import Tensor
 ERRORS = 2.0
 # A difference below this is nothing, in nats: a deterministic ELBO has no noise to hide its last digits.
 NOTHING = 1e-3
+LEAST = 20  # steps in a tenth
 
 
 def at_rest(elbo: Tensor) -> bool:
@@ -16,10 +17,11 @@ def at_rest(elbo: Tensor) -> bool:
     its length and the standard error comes from the means of those.
 
     Args:
-        elbo: One estimate a step, (step,). Fewer than 20 steps are never at rest.
+        elbo: One estimate a step, (step,). Fewer than 200 steps are never at rest: a tenth of them is too noisy to
+            tell a climb from its end.
     """
     tenth = len(elbo) // 10
-    if tenth < 2:
+    if tenth < LEAST:
         return False
     before, after = elbo[-2 * tenth : -tenth], elbo[-tenth:]
     error = float((_variance_of_mean(before) + _variance_of_mean(after)).sqrt())
