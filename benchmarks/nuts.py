@@ -16,7 +16,7 @@ HERE = Path(__file__).parent
 def own(warmup: int, draws: int, seed: int) -> dict[str, float]:
     """Seconds by stage, leapfrog steps of the longest chain, and the smallest bulk ESS of f at the data."""
     import zoo
-    from zoo.report.diagnostics import ess
+    from zoo.core.diagnostics import ess
 
     problem = zoo.load("bnn_regression", scaling="none", n=100)
     fit = zoo.run(problem, "nuts", chains=4, warmup=warmup, draws=draws, seed=seed)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import zoo
 from tests import report_cases as cases
-from zoo.report import diagnostics
+from zoo.core import diagnostics
 from zoo.report.arviz import arviz, to_arviz
 
 az = arviz()

@@ -16,9 +16,9 @@ from scipy import stats
 import zoo
 from tests import report_cases as cases
 from tests.small_models import two_weights
+from zoo.core.quantities import quantities, thin
 from zoo.report import marginals, scores
 from zoo.report.marginals import marginal
-from zoo.report.quantities import quantities, thin
 from zoo.report.table import number
 
 S = 20_000

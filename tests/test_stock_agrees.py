@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 import zoo
-from zoo.report.diagnostics import ess, mcse_mean, mcse_sd, rhat
+from zoo.core.diagnostics import ess, mcse_mean, mcse_sd, rhat
 
 ALPHA = 1e-4
 MODELS = {

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from zoo.core import diagnostics
+from zoo.core.layout import layout
 from zoo.core.posterior import Posterior
-from zoo.report import diagnostics
-from zoo.report.layout import layout
 
 # A site of more numbers is shown as the range over them.
 MOST_LINES = 10

@@ -1,10 +1,13 @@
-"""The tensors a distribution is made of."""
+"""Tensors: those a distribution is made of, and their values as numpy arrays."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.distributions import Distribution, Transform
 from torch.distributions.constraints import Constraint
@@ -18,3 +21,9 @@ def parameters(fn: Any) -> Iterator[Tensor]:
                 yield item
             elif isinstance(item, (Distribution, Transform, Constraint)):
                 yield from parameters(item)
+
+
+def to_numpy(value: Tensor) -> NDArray[Any]:
+    """The values on the CPU; half precisions, which netCDF lacks, as float32."""
+    value = value.detach().cpu()
+    return np.asarray((value.float() if value.dtype in (torch.float16, torch.bfloat16) else value).numpy())

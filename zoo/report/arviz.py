@@ -11,8 +11,9 @@ import xarray as xr
 
 import zoo
 from zoo.core.posterior import Posterior
+from zoo.core.quantities import point_sites
 
-from .groups import fit_groups, point_sites, predicted_groups
+from .groups import fit_groups, predicted_groups
 
 log = logging.getLogger("zoo")
 

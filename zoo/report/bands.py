@@ -9,12 +9,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from zoo.core.diagnostics import weighted_mean
+from zoo.core.layout import layout
 from zoo.core.posterior import Posterior
 from zoo.core.problem import Data
+from zoo.core.tensors import to_numpy
 
-from .diagnostics import weighted_mean
-from .groups import to_numpy
-from .layout import layout
 from .marginals import equally_weighted
 
 Array = NDArray[np.float64]

@@ -12,13 +12,14 @@ import xarray as xr
 from torch import Tensor
 
 import zoo
+from zoo.core.layout import Layout, layout
 from zoo.core.posterior import Posterior
 from zoo.core.problem import Data, Problem
+from zoo.core.quantities import point_sites
 from zoo.core.sites import sites
 
 from .encode import DTYPES, decode, dtype_name, encode
-from .groups import CAP, STATS, dataset, fit_groups, point_sites
-from .layout import Layout, layout
+from .groups import CAP, STATS, dataset, fit_groups
 from .stored import Stored, keep, missing
 
 log = logging.getLogger("zoo")

@@ -9,12 +9,12 @@ import numpy as np
 import pandas as pd
 from torch import Tensor
 
+from zoo.core.diagnostics import constant, ess, rhat
 from zoo.core.posterior import Posterior
+from zoo.core.quantities import Quantity, point_sites, quantities, test_inputs, thin
+from zoo.core.tensors import to_numpy
 
-from .diagnostics import constant, ess, rhat
-from .groups import point_sites, to_numpy
 from .marginals import Marginal, distances, marginal
-from .quantities import Quantity, quantities, test_inputs, thin
 from .scores import scores
 from .table import sentence, table, wrap
 

@@ -7,16 +7,15 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
-import torch
 import xarray as xr
-from numpy.typing import NDArray
 from torch import Tensor
 
+from zoo.core.layout import Layout, layout, observed_values
 from zoo.core.posterior import Posterior
 from zoo.core.predictive import log_likelihoods
 from zoo.core.problem import Data
-
-from .layout import Layout, layout, observed_values
+from zoo.core.quantities import point_sites
+from zoo.core.tensors import to_numpy
 
 log = logging.getLogger("zoo")
 
@@ -25,17 +24,6 @@ STATS = {"accept": "acceptance_rate", "depth": "tree_depth", "steps": "n_steps"}
 # No array of more values is written or exported.
 CAP = 100_000_000
 DRAWS = ("chain", "draw")
-
-
-def to_numpy(value: Tensor) -> NDArray[Any]:
-    """The values on the CPU; half precisions, which netCDF lacks, as float32."""
-    value = value.detach().cpu()
-    return np.asarray((value.float() if value.dtype in (torch.float16, torch.bfloat16) else value).numpy())
-
-
-def point_sites(posterior: Posterior) -> tuple[str, ...]:
-    """Sites that have a point estimate instead of a distribution."""
-    return tuple(name for name in posterior.settings.get("point") or () if name in posterior.draws)
 
 
 def dataset(

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .diagnostics import constant, mcse_mean, mcse_weighted_mean, weighted_mean
+from zoo.core.diagnostics import constant, mcse_mean, mcse_weighted_mean, weighted_mean
 
 Array = NDArray[np.float64]
 LEVELS = (50, 80, 95)

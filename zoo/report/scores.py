@@ -9,12 +9,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 from torch import Tensor
 
+from zoo.core.diagnostics import weighted_mean
+from zoo.core.layout import layout
 from zoo.core.posterior import Posterior
 from zoo.core.problem import Data
-
-from .diagnostics import weighted_mean
-from .groups import to_numpy
-from .layout import layout
+from zoo.core.tensors import to_numpy
 
 Array = NDArray[np.float64]
 

@@ -10,11 +10,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from zoo.core.layout import Layout, observed_values
 from zoo.core.posterior import Posterior
 from zoo.core.predictive import log_likelihoods
 from zoo.core.problem import Data
-
-from .layout import Layout, observed_values
 
 log = logging.getLogger("zoo")
 
@@ -77,7 +76,7 @@ class Stored(Posterior):
 
     Args:
         stored: What `keep` returned.
-        layout: Names of axes and sites (see `zoo.report.layout`).
+        layout: Names of axes and sites (see `zoo.core.layout`).
     """
 
     stored: dict[str, Any] = dataclasses.field(default_factory=dict, kw_only=True)

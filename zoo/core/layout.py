@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 import torch
 from pyro.distributions import constraints
 
-from zoo.core.handlers import Record, Values, is_deterministic, pyro_state
-from zoo.core.posterior import Posterior
-from zoo.core.predictive import seeded
-from zoo.core.problem import Data, Problem
-from zoo.core.sites import sites
+from .handlers import Record, Values, is_deterministic, pyro_state
+from .posterior import Posterior
+from .predictive import seeded
+from .problem import Data, Problem
+from .sites import sites
 
 CLASSIFIERS = ("Bernoulli", "Categorical", "OneHotCategorical")
 

@@ -8,11 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from zoo.core.posterior import Posterior
-from zoo.core.problem import Data
-
-from .groups import point_sites, to_numpy
 from .layout import layout
+from .posterior import Posterior
+from .problem import Data
+from .tensors import to_numpy
 
 # More coordinates of one quantity are thinned evenly: the answer does not change, the memory does.
 MOST = 2000
@@ -30,6 +29,11 @@ class Quantity(NamedTuple):
     values: NDArray[np.floating]
     labels: list[str]
     point: bool = False
+
+
+def point_sites(posterior: Posterior) -> tuple[str, ...]:
+    """Sites that have a point estimate instead of a distribution."""
+    return tuple(name for name in posterior.settings.get("point") or () if name in posterior.draws)
 
 
 def test_inputs(posterior: Posterior) -> Tensor | None:
