@@ -32,6 +32,8 @@ class Posterior:
         seconds: {"compile", "warmup", "sample"}.
         settings: Options, seed, device, dtype, threads, engine, versions, data hash: JSON-able.
         outcome: "ok", or what went wrong and what to try.
+        warmup: {"draws": {site: (chain, warmup, *shape)}, "stats": {name: (chain, warmup)}} of a sampler that
+            was asked to keep its warm-up, else None.
     """
 
     problem: Problem
@@ -45,6 +47,7 @@ class Posterior:
     seconds: dict[str, float] = dataclasses.field(default_factory=dict)
     settings: dict[str, Any] = dataclasses.field(default_factory=dict)
     outcome: str = "ok"
+    warmup: dict[str, dict[str, Tensor]] | None = None
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
