@@ -69,13 +69,13 @@ def interval(posterior: Posterior, x: Tensor | None, output: int = 0) -> Band:
     predicted = posterior.predict(x, draws=few)
     weights = None if posterior.weights is None else to_numpy(posterior.weights).astype(np.float64)
     loc, scale = units(posterior, output)
-    mean = _column(predicted["mean"], output)
+    mean = column(predicted["mean"], output)
     if classes(posterior):
         draws = equally_weighted(mean, weights)
     elif layout(posterior).family == "Normal":
-        draws = _normal_draws(mean, _column(predicted["var"], output), weights)
+        draws = _normal_draws(mean, column(predicted["var"], output), weights)
     else:
-        draws = equally_weighted(_column(predicted[posterior.problem.names["y"]], output), weights)
+        draws = equally_weighted(column(predicted[posterior.problem.names["y"]], output), weights)
     ends = np.quantile(draws, LEVELS, axis=0) * scale + loc
     centre = weighted_mean(mean, weights) * scale + loc
     return Band(centre, (ends[0], ends[3]), (ends[1], ends[2]))
@@ -90,7 +90,7 @@ def _normal_draws(mean: Array, var: Array, weights: Array | None) -> Array:
     return np.asarray((flat + spread * noise).reshape(-1, flat.shape[1]))
 
 
-def _column(value: Tensor, output: int) -> Array:
+def column(value: Tensor, output: int) -> Array:
     """(chain, draw, m): one target, or the probability of one class."""
     array = to_numpy(value).astype(np.float64)
     if array.ndim == 3:
