@@ -107,14 +107,16 @@ def climb(
     batch_size: int | None,
     seed: int,
     engine: str,
-    stop: Callable[[], str],
-    show: Callable[..., None],
+    stop: Callable[[], str] = lambda: "",
+    show: Callable[..., None] = lambda done, text="": None,
+    watch: Callable[[int, Tensor], None] = lambda done, params: None,
 ) -> Climb:
-    """Runs Adam for `steps` steps, or until `stop` or a value that is not finite."""
+    """Runs Adam for `steps` steps, or until `stop` or a value that is not finite.
+
+    `watch(done, params)` sees the parameters (restart, size) at the start and after every step.
+    """
     pace, source = schedule(steps, lr, fit.start), _Source(fit, particles, batch_size, seed)
-    # Tensors of their own: a tensor passed twice would be one input to the tracer.
-    nothing = torch.zeros_like(fit.start)
-    state: Any = (fit.start.clone(), nothing, nothing.clone(), fit.start.clone())
+    state = _first_state(fit)
     step = make_step(fit, batch_size, source.scale)
     first = (*state, source.block(0)[0][:, 0], *(p[0] for p in pace), *source.rows(0, 1)(0))
     chosen = choose_engine(engine, fit, steps)
@@ -123,6 +125,7 @@ def climb(
         step, engine, compiling = _ready(step, chosen, first)
     seen: list[Tensors] = []
     reason, bad = "", None
+    watch(0, state[0])
     while len(seen) < steps and not reason and bad is None:
         begin = len(seen)
         noise, count = source.block(begin // source.length)
@@ -131,16 +134,27 @@ def climb(
             for i in range(min(count, steps - begin)):
                 t = begin + i
                 moved = step(*state, noise[:, i], *(p[t] for p in pace), *batches(i))
-                state, kept = moved[:4], moved[4:]
-                seen.append(tuple(kept))
+                state = moved[:4]
+                seen.append(tuple(moved[4:]))
+                watch(len(seen), state[0])
                 if reason := stop():
                     break
         bad = _first_bad(seen, begin)
         show(len(seen), f"elbo {float(seen[-1][1].max()):.5g}")
+    return _climb(state, seen, bad, reason if len(seen) < steps else "", engine, compiling)
+
+
+def _first_state(fit: Fit) -> Tensors:
+    """Parameters, Adam's moments, last good parameters; each a tensor of its own, or the tracer merges inputs."""
+    nothing = torch.zeros_like(fit.start)
+    return (fit.start.clone(), nothing, nothing.clone(), fit.start.clone())
+
+
+def _climb(state: Tensors, seen: list[Tensors], bad: Any, reason: str, engine: str, compiling: float) -> Climb:
     seen = seen[: bad[0] + 1] if bad else seen
     columns = [torch.stack(column, 1).cpu() for column in zip(*(row[1:] for row in seen), strict=True)]
     history = dict(zip(Terms._fields, columns, strict=True))
-    return Climb(state[3] if bad else state[0], history, bad, reason if len(seen) < steps else "", engine, compiling)
+    return Climb(state[3] if bad else state[0], history, bad, reason, engine, compiling)
 
 
 def _first_bad(seen: list[Tensors], begin: int) -> tuple[int, int] | None:

@@ -50,10 +50,10 @@ def fit(problem: Problem, *, seed: int = 0, draws: int = 1000, chains: int = 1, 
     answer = _answer(problem, rows)
     problem = _first_rows(problem, rows)
     latent = sites(problem).latent
-    position, jacobian = _unconstrained(latent, _draw(answer, latent, problem, chains * draws, seed))
+    position, jacobian = unconstrained(latent, _draw(answer, latent, problem, chains * draws, seed))
     # Back from the positions, so that a theta that rounds to 1 lies inside its support.
     values = {name: _transform(site)(position[name]) for name, site in latent.items()}
-    log_q = _log_q(answer, values) + jacobian
+    log_q = log_posterior(answer, values) + jacobian
     log_p = log_q if rows == 0 else _log_p(problem, position)
     shape = (chains, draws)
     return Posterior(
@@ -90,7 +90,7 @@ def _first_rows(problem: Problem, rows: int | None) -> Problem:
     return dataclasses.replace(problem, data=dataclasses.replace(data, x=data.x[: max(rows, 1)], y=y))
 
 
-def _factors(answer: Exact) -> list[tuple[tuple[str, ...], Any]]:
+def factors(answer: Exact) -> list[tuple[tuple[str, ...], Any]]:
     """[(sites, their distribution)], independent of each other: joint entries first, then the other sites."""
     together = [(key, fn) for key, fn in answer.posterior.items() if isinstance(key, tuple)]
     inside = {name for key, _ in together for name in key}
@@ -99,23 +99,23 @@ def _factors(answer: Exact) -> list[tuple[tuple[str, ...], Any]]:
 
 def _draw(answer: Exact, latent: dict[str, Site], problem: Problem, count: int, seed: int) -> Draws:
     """`count` joint draws {site: (count, *shape)} in the problem's dtype."""
-    factors, like = _factors(answer), problem.tensor
-    if {name for key, _ in factors for name in key} != set(latent):
+    independent, like = factors(answer), problem.tensor
+    if {name for key, _ in independent for name in key} != set(latent):
         known = ", ".join(map(str, answer.posterior))
         raise ValueError(f"exact must give the posterior of every latent site ({', '.join(latent)}), got {known}.")
     values: Draws = {}
     with seeded(seed, like.device):
-        for key, fn in factors:
+        for key, fn in independent:
             flat = fn.sample((count,)).to(like).reshape(count, -1)
             pieces = flat.split([math.prod(latent[n].shape) for n in key], 1)
             values |= {n: piece.reshape((count, *latent[n].shape)) for n, piece in zip(key, pieces, strict=True)}
     return {name: values[name] for name in latent}
 
 
-def _log_q(answer: Exact, values: Draws) -> Tensor:
+def log_posterior(answer: Exact, values: Draws) -> Tensor:
     """log p(theta | y) (count,) of draws, in the sites' own spaces."""
     total = torch.zeros((), dtype=torch.float64)
-    for key, fn in _factors(answer):
+    for key, fn in factors(answer):
         count = len(values[key[0]])
         flat = torch.cat([values[name].reshape(count, -1) for name in key], 1).to(torch.float64)
         total = total.to(flat) + fn.log_prob(flat.reshape((count, *fn.event_shape))).reshape(count, -1).sum(-1)
@@ -126,7 +126,7 @@ def _transform(site: Site) -> Any:
     return unconstrain(site.fn.support, site.name)
 
 
-def _unconstrained(latent: dict[str, Site], values: Draws) -> tuple[Draws, Tensor]:
+def unconstrained(latent: dict[str, Site], values: Draws) -> tuple[Draws, Tensor]:
     """Unconstrained coordinates of the values, and log |d theta / d u| of each; supports must be fixed."""
     position, jacobian = {}, torch.zeros((), dtype=torch.float64)
     for name, value in values.items():

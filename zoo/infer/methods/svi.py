@@ -85,7 +85,7 @@ def fit(
     point = (point,) if isinstance(point, str) else tuple(point)
     begun = time.perf_counter()
     family = guide if guide is not None else (problem.guide or "normal")
-    variational = _set_up(problem, family, guide_options or {}, point, restarts, seed)
+    variational = set_up(problem, family, guide_options or {}, point, restarts, seed)
     if batch_size is not None:
         variational.check_batch(batch_size)
     with stoppable(max_seconds) as stop, progress_bar("svi", steps, progress) as show:
@@ -122,7 +122,7 @@ def _check(problem: Problem, lr: float, particles: int, batch_size: int | None) 
         raise ValueError(f"batch_size must be between 1 and the {n} rows of the data, got {batch_size!r}.")
 
 
-def _set_up(
+def set_up(
     problem: Problem, guide: Any, options: dict[str, Any], point: Sequence[str], restarts: int, seed: int
 ) -> Fit:
     """The guide's parameters at each restart's start, on the engine that the guide allows."""
