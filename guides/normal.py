@@ -8,14 +8,13 @@ from typing import Any
 import pyro
 import pyro.distributions as dist
 import torch
-from pyro import poutine
 from pyro.distributions import constraints
-from pyro.infer.autoguide.initialization import init_to_median, init_to_uniform
-from pyro.poutine.messenger import Messenger
+from pyro.infer.autoguide.initialization import init_to_median
 from torch import Tensor
 
-from guides.point import sample_point
-from guides.prototype import Latent, bounds, latents, plates
+from guides.places import check_points, moves, place
+from guides.point import at_point
+from guides.prototype import Latent, latents
 from guides.supports import unconstrain
 
 
@@ -59,24 +58,16 @@ def normal(
     def guide(*args: Any, **kwargs: Any) -> dict[str, Tensor]:
         if not found:
             found.update(latents(model, init, args, kwargs))
-            _check_names(point, found)
-            moving.extend(_moving(model, found, args, kwargs))
-        if moving:
-            return _beside(model, found, init_scale, point, args, kwargs)
-        values, opened = {}, dict[str, Any]()
-        for name, latent in found.items():
-            with plates(latent, opened):
-                values[name] = sample_point(latent) if name in point else _sample(latent, init_scale)
-        return values
+            check_points(point, found)
+            moving.extend(moves(model, found, args, kwargs))
+
+        def family(latent: Latent, support: Any) -> Any:
+            return at_point(latent, support) if latent.name in point else _family(latent, init_scale, support)
+
+        return place(model, found, family, args, kwargs, follow=bool(moving))
 
     guide.mean_field = True  # type: ignore[attr-defined]
     return guide
-
-
-def _check_names(point: Sequence[str], found: dict[str, Latent]) -> None:
-    unknown = [name for name in point if name not in found]
-    if unknown:
-        raise ValueError(f"point must name latent sites {list(found)}, got {unknown}.")
 
 
 def _family(latent: Latent, init_scale: float, support: Any) -> Any:
@@ -94,10 +85,6 @@ def _family(latent: Latent, init_scale: float, support: Any) -> Any:
     return base if _is_real(support) else dist.TransformedDistribution(base, [_cached(transform)])
 
 
-def _sample(latent: Latent, init_scale: float) -> Tensor:
-    return pyro.sample(latent.name, _family(latent, init_scale, latent.support))
-
-
 def _is_real(support: Any) -> bool:
     while isinstance(support, constraints.independent):
         support = support.base_constraint
@@ -110,59 +97,3 @@ def _cached(transform: Any) -> Any:
         return transform.with_cache(1)
     except NotImplementedError:
         return transform
-
-
-# -- supports that depend on another latent ----------------------------------------------------------------
-
-
-def _moving(model: Callable[..., Any], found: dict[str, Latent], args: Any, kwargs: Any) -> list[str]:
-    """Sites whose support is another one when the latents have other values."""
-    if not any(bounds(latent.support) for latent in found.values()):
-        return []
-    other = latents(model, init_to_uniform, args, kwargs)
-    return [
-        name
-        for name, latent in found.items()
-        if any(not torch.equal(a, b) for a, b in zip(bounds(latent.support), bounds(other[name].support), strict=True))
-    ]
-
-
-class _Approximate(Messenger):
-    """Gives each latent site of a running model its q, on the support it has in this run."""
-
-    def __init__(self, found: dict[str, Latent], init_scale: float, point: Sequence[str]) -> None:
-        super().__init__()
-        self.found, self.init_scale, self.point = found, init_scale, point
-        self.values: dict[str, Tensor] = {}
-
-    def _pyro_sample(self, msg: Any) -> None:
-        latent = self.found.get(msg["name"])
-        if latent is None:
-            return
-        if latent.name in self.point:
-            where = pyro.param(f"{latent.name}.point", latent.value.clone, constraint=msg["fn"].support)
-            msg["fn"] = dist.Delta(where, event_dim=latent.value_dim)
-        else:
-            msg["fn"] = _family(latent, self.init_scale, msg["fn"].support)
-
-    def _pyro_post_sample(self, msg: Any) -> None:
-        if msg["name"] in self.found:
-            self.values[msg["name"]] = msg["value"]
-
-
-def _beside(
-    model: Callable[..., Any],
-    found: dict[str, Latent],
-    init_scale: float,
-    point: Sequence[str],
-    args: Any,
-    kwargs: Any,
-) -> dict[str, Tensor]:
-    """Runs the model with q in the place of the priors; its observations stay hidden."""
-
-    def hidden(msg: Any) -> bool:
-        return msg["type"] == "sample" and msg["name"] not in found
-
-    with poutine.block(hide_fn=hidden), _Approximate(found, init_scale, point) as guide:
-        model(*args, **kwargs)
-    return guide.values

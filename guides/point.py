@@ -18,10 +18,10 @@ from torch import Tensor
 from guides.prototype import Latent, latents, plates
 
 
-def sample_point(latent: Latent) -> Tensor:
-    """Samples Delta(m) at the site, m = pyro.param("<site>.point") in the site's own support."""
-    where = pyro.param(f"{latent.name}.point", latent.value.clone, constraint=latent.support)
-    return pyro.sample(latent.name, dist.Delta(where, event_dim=latent.value_dim))
+def at_point(latent: Latent, support: Any) -> Any:
+    """Delta(m) for the site, m = pyro.param("<site>.point") in the support it has now."""
+    where = pyro.param(f"{latent.name}.point", latent.value.clone, constraint=support)
+    return dist.Delta(where, event_dim=latent.value_dim)
 
 
 def point(model: Callable[..., Any], *, init: Callable[..., Any] = init_to_median) -> Callable[..., dict[str, Tensor]]:
@@ -44,7 +44,7 @@ def point(model: Callable[..., Any], *, init: Callable[..., Any] = init_to_media
         values, opened = {}, dict[str, Any]()
         for name, latent in found.items():
             with plates(latent, opened):
-                values[name] = sample_point(latent)
+                values[name] = pyro.sample(name, at_point(latent, latent.support))
         return values
 
     guide.mean_field = True  # type: ignore[attr-defined]

@@ -37,6 +37,12 @@ def _latent(site: Any) -> Latent:
     start = unconstrain(fn.support, name).inv(value).detach()
     event_dim = fn.event_dim + start.dim() - value.dim()
     frames = tuple(frame for frame in site["cond_indep_stack"] if frame.vectorized)
+    for frame in frames:
+        if frame.full_size not in (None, frame.size):
+            raise ValueError(
+                f"site '{name}' lies in plate '{frame.name}', which shows {frame.size} of its {frame.full_size} rows "
+                "at a time; this guide has parameters of single rows. Use a plate of all rows, or an encoder."
+            )
     return Latent(name, fn.support, value, start, event_dim, fn.event_dim, frames)
 
 

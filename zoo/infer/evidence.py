@@ -66,7 +66,8 @@ def evidence_bar(
     Raises:
         ValueError: If the model has no `exact`, and for guides that have no density (points).
     """
-    if problem.exact is None:
+    exact = problem.exact
+    if exact is None:
         raise ValueError(f"the bar needs a model with `exact`; '{problem.name}' has none. Try linear_regression.")
     if moments < 2 or steps < moments - 1:
         raise ValueError(f"moments must be from 2 to steps + 1 = {steps + 1}, got {moments}.")
@@ -84,7 +85,7 @@ def evidence_bar(
             kept[done] = params[0].clone()
 
     climb(fit, steps=steps, lr=lr, particles=particles, batch_size=None, seed=seed, engine="eager", watch=watch)
-    answer = problem.exact(problem.data, **problem.hyper)
+    answer = exact(problem.data, **problem.hyper)
     return [Moment(step, *_bar(fit, flat, answer), answer.log_evidence) for step, flat in sorted(kept.items())]
 
 
