@@ -65,7 +65,7 @@ def test_original_units() -> None:
     fit = cases.line_fit(one_input(y_loc=100.0, y_scale=10.0))
     plain = cases.line_fit(one_input())
     x = torch.tensor([[1.0], [2.0]])
-    np.testing.assert_allclose(bands.interval(fit, x).mean, 100 + 10 * bands.interval(plain, x).mean)
+    np.testing.assert_allclose(bands.interval(fit, x).mean, 100 + 10 * bands.interval(plain, x).mean, rtol=1e-5)
     assert bands.observed(fit, torch.tensor([0.5])).tolist() == [105.0]
 
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import torch
 from pyro.distributions import constraints
 
+from . import units
 from .handlers import Record, Values, is_deterministic, pyro_state
 from .posterior import Posterior
 from .predictive import seeded
@@ -64,9 +65,15 @@ def trace_layout(problem: Problem) -> Layout:
 
 
 def observed_values(problem: Problem) -> dict[str, torch.Tensor]:
-    """{observed site: its value}, as the model sees it; {} where there are no targets."""
+    """{observed site: its value}, the target in its original units; {} where there are no targets."""
     record = _trace(problem, sites(problem).values)
-    return {n: m["value"] for n, m in record.sites.items() if m["is_observed"] and _is_data(m)}
+    seen = {n: m for n, m in record.sites.items() if m["is_observed"] and _is_data(m)}
+    y = problem.names["y"] if len(seen) != 1 else next(iter(seen))
+
+    def original(message: Any) -> torch.Tensor:
+        return units.targets(units.of(problem.data, _base(message["fn"])), message["value"])
+
+    return {n: original(m) if n == y else m["value"] for n, m in seen.items()}
 
 
 def _trace(problem: Problem, values: dict[str, torch.Tensor]) -> Record:
@@ -78,9 +85,7 @@ def _trace(problem: Problem, values: dict[str, torch.Tensor]) -> Record:
 
 
 def _base(fn: Any) -> str:
-    while type(fn).__name__ in ("Independent", "ExpandedDistribution", "MaskedDistribution"):
-        fn = fn.base_dist
-    return type(fn).__name__
+    return type(units.base(fn)).__name__
 
 
 def _is_data(message: Any) -> bool:

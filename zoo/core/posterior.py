@@ -22,11 +22,12 @@ class Posterior:
             user's own model its `model` raises until one is given.
         method: The method's name.
         kind: "markov" (Monte Carlo errors by ArviZ), "iid" (sd / sqrt(draws)) or "members" (no such error).
-        draws: {site: (chain, draw, *shape)} in the site's own space; a chain is an independent run, restart
-            or member.
+        draws: {site: (chain, draw, *shape)} in the site's own space, and in the model's units: a table's weights
+            are per standardised column. A chain is an independent run, restart or member.
         weights: (chain, draw), or None where all draws weigh the same.
         stats: {name: (chain, draw)}: always `lp` (log density in unconstrained space, Jacobian included);
-            `logq` where q has a density; energy, accept, depth, steps, diverging of samplers.
+            `logq` where q has a density (both of y as the model sees it, standardised); energy, accept, depth,
+            steps, diverging of samplers.
         history: {name: (restart, step)} of an optimiser: elbo, expected_log_likelihood, kl.
         exact: What is known in closed form, or None.
         seconds: {"compile", "warmup", "sample"}.
@@ -69,38 +70,50 @@ class Posterior:
     ) -> dict[str, Tensor]:
         """Predictions at new inputs, one for each draw; never looks at the observed y.
 
-        Inputs and outputs are in the units of `problem.data`: a table's are standardised (see `zoo.data.tables`).
+        Inputs as tensors are in the units of `problem.data` (a table's are standardised); what is predicted of
+        y is in y's original units wherever `info` has y_loc and y_scale (see `zoo.core.units`).
 
         Args:
-            x: Inputs (m, d), or a dict for a model on a dict; None: the training inputs.
+            x: Inputs (m, d), or a dict for a model on a dict; None: the training inputs. Where the data came
+                from a table also raw rows, in original units: the path of a file, a pandas DataFrame or a dict
+                of columns; they are encoded with the training table's means, scales and levels.
             given: Targets whose local latents are to be inferred first (a VAE's reconstruction).
             seed: For the noise of y.
             draws: Use this many draws, evenly spread over all; None: all.
 
         Returns:
             {"f": (chain, draw, m, ...), "y": a draw of y given the parameters, "mean" and "var": of y given
-            the parameters (class probabilities for a class label), and other deterministic sites}.
+            the parameters (class probabilities for a class label), and other deterministic sites (in the units
+            that the model computes them in)}. float64 where y lies more than 1,000 sds from 0.
         """
         from .predictive import predict
 
         return predict(self, x, given=given, seed=seed, draws=draws)
 
     def log_likelihood(self, x: Any = None, y: Tensor | None = None) -> Tensor:
-        """log p(y_i | parameters), (chain, draw, m), at (x, y) or at the training data."""
+        """log p(y_i | parameters), (chain, draw, m), at (x, y) or at the training data.
+
+        A density in y's original units: log y_scale less than that of the standardised y.
+
+        Args:
+            x: Inputs as for `predict`; None: the training data.
+            y: Targets (m,) or (m, k) in the units of `problem.data`; left out where x is a table that holds them.
+        """
         from .predictive import log_likelihood
 
         return log_likelihood(self, x, y)
 
-    def to_arviz(self, *, prior: bool = False, log_likelihood: bool = True) -> Any:
+    def to_arviz(self, *, prior: bool = False, log_likelihood: bool = True, warmup: bool = False) -> Any:
         """An ArviZ object: InferenceData under ArviZ 0.x, DataTree under 1.x.
 
         Args:
             prior: Also carry the groups `prior` and `prior_predictive`.
             log_likelihood: Also carry the pointwise log likelihood (what az.loo needs).
+            warmup: Also carry the groups `warmup_posterior` and `warmup_sample_stats`.
         """
         from zoo.report.arviz import to_arviz
 
-        return to_arviz(self, prior=prior, log_likelihood=log_likelihood)
+        return to_arviz(self, prior=prior, log_likelihood=log_likelihood, warmup=warmup)
 
     def save(self, path: str | Path) -> Path:
         """Writes a netCDF file that `zoo.open` reads; returns its path. Written whole or not at all."""

@@ -17,6 +17,7 @@ import torch
 from pyro.poutine.messenger import Messenger
 from torch import Tensor
 
+from . import units
 from .handlers import LOCK, Record, Values, in_plate, is_deterministic, is_latent, pyro_state
 from .posterior import Posterior
 from .problem import Data, Problem
@@ -212,7 +213,20 @@ def predict(posterior: Posterior, x: Any, *, given: Tensor | None, seed: int, dr
         out = _vectorised(problem, values, arguments)
         if out is None:
             out = _looped(problem, values, arguments)
+    scale, y = _target(problem)
+    out = units.predictions(scale, out, y, problem.names["f"])
     return {n: v.reshape(chains, kept, *v.shape[1:]) for n, v in out.items()}
+
+
+def _target(problem: Problem) -> tuple[units.Units | None, str]:
+    """The units of y, and the name of its site."""
+    info = problem.data.info if isinstance(problem.data, Data) else {}
+    if not {"y_loc", "y_scale"} & set(info):
+        return None, ""
+    site = sites(problem).target
+    if site is None:
+        return None, ""
+    return units.of(problem.data, type(units.base(site.fn)).__name__), site.name
 
 
 def log_likelihoods(posterior: Posterior, x: Any = None, y: Tensor | None = None) -> dict[str, Tensor]:
@@ -220,11 +234,13 @@ def log_likelihoods(posterior: Posterior, x: Any = None, y: Tensor | None = None
     problem = posterior.problem
     arguments = _scored(problem, x, y)
     values, (chains, kept) = flat_draws(posterior, None)
+    shapes: dict[str, torch.Size] = {}
 
     def one(value: dict[str, Tensor]) -> dict[str, Tensor]:
         with Record() as record, Values(value):
             problem.model(*arguments[0], **arguments[1])
         seen = {n: m for n, m in record.sites.items() if m["is_observed"] and not is_deterministic(m)}
+        shapes.update({n: m["value"].shape for n, m in seen.items()})
         return {n: m["fn"].log_prob(m["value"]) for n, m in seen.items()}
 
     with pyro_state(validate=False), torch.no_grad(), seeded(0, problem.tensor.device):
@@ -234,7 +250,9 @@ def log_likelihoods(posterior: Posterior, x: Any = None, y: Tensor | None = None
             count = chains * kept
             rows = [one({n: v[i] for n, v in values.items()}) for i in range(count)]
             out = {n: torch.stack([row[n] for row in rows]) for n in rows[0]}
-    return {n: v.reshape(chains, kept, *v.shape[1:]) for n, v in out.items()}
+    terms = {n: v.reshape(chains, kept, *v.shape[1:]) for n, v in out.items()}
+    scale, target = _target(problem)
+    return {n: units.log_densities(scale, v, shapes[n]) if n == target else v for n, v in terms.items()}
 
 
 def _scored(problem: Problem, x: Any, y: Tensor | None) -> tuple[tuple[Any, ...], dict[str, Any]]:

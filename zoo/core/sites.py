@@ -14,6 +14,7 @@ from .handlers import (
     Unconstrained,
     in_plate,
     is_deterministic,
+    is_factor,
     is_latent,
     pyro_state,
     scaled_log_prob,
@@ -38,12 +39,18 @@ class Site(NamedTuple):
 
 
 class Sites(NamedTuple):
-    """Latent, observed and deterministic sites by name, and one point with finite values."""
+    """Latent, observed and deterministic sites by name, one point with finite values, and what is called y.
+
+    `target` is the site called y, observed or not, else the only observed one; None where there is neither.
+    `sequential` are the plates that the model goes through one by one (`for i in pyro.plate(...)`).
+    """
 
     latent: dict[str, Site]
     observed: dict[str, Site]
     deterministic: tuple[str, ...]
     values: dict[str, Tensor]
+    target: Site | None = None
+    sequential: frozenset[str] = frozenset()
 
 
 class _Start(Unconstrained):
@@ -59,24 +66,8 @@ class _Start(Unconstrained):
             name, fn = msg["name"], msg["fn"]
             shape = unconstrain(fn.support, name).inverse_shape(fn.shape())
             u = torch.rand(shape, generator=self.generator, dtype=torch.float64) * 4 - 2
-            like = _like(fn, self.like)
-            self.coordinates = {name: u.to(like)}
+            self.coordinates = {name: u.to(self.like)}
             super()._pyro_sample(msg)
-
-
-def _like(fn: Any, default: Tensor) -> Tensor:
-    """A tensor of the dtype and device that a distribution samples in; ImproperUniform holds none."""
-    while hasattr(fn, "base_dist") and not isinstance(getattr(fn, "loc", None), Tensor):
-        fn = fn.base_dist
-    for value in vars(fn).values():
-        if isinstance(value, Tensor) and value.is_floating_point():
-            return value
-    for value in vars(fn).values():
-        if isinstance(value, torch.distributions.Distribution):
-            return _like(value, default)
-    support = getattr(fn, "support", None)
-    bound = getattr(support, "lower_bound", None)
-    return bound if isinstance(bound, Tensor) else default
 
 
 def _site(msg: Any, plate: str) -> Site:
@@ -108,7 +99,15 @@ def sites(problem: Problem, seed: int = 0) -> Sites:
     latent = {n: _site(m, plate) for n, m in kept.items() if n in start.values}
     observed = {n: _site(m, plate) for n, m in kept.items() if m["is_observed"]}
     fixed = tuple(n for n, m in record.sites.items() if is_deterministic(m))
-    return Sites(latent, observed, fixed, {n: start.values[n] for n in latent})
+    seen = [n for n in observed if not is_factor(kept[n])]
+    y = problem.names["y"] if problem.names["y"] in kept else seen[0] if len(seen) == 1 else ""
+    target = _site(kept[y], plate) if y in kept else None
+    return Sites(latent, observed, fixed, {n: start.values[n] for n in latent}, target, _sequential(record))
+
+
+def _sequential(record: Record) -> frozenset[str]:
+    frames = [frame for msg in record.sites.values() for frame in msg["cond_indep_stack"]]
+    return frozenset(frame.name for frame in frames if frame.dim is None)
 
 
 def _validate(record: Record) -> None:

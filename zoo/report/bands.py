@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from zoo.core import units
 from zoo.core.diagnostics import weighted_mean
 from zoo.core.layout import layout
 from zoo.core.posterior import Posterior
@@ -68,7 +69,6 @@ def interval(posterior: Posterior, x: Tensor | None, output: int = 0) -> Band:
     few = None if posterior.weights is not None else max(1000, MOST // rows)
     predicted = posterior.predict(x, draws=few)
     weights = None if posterior.weights is None else to_numpy(posterior.weights).astype(np.float64)
-    loc, scale = units(posterior, output)
     mean = column(predicted["mean"], output)
     if classes(posterior):
         draws = equally_weighted(mean, weights)
@@ -76,9 +76,8 @@ def interval(posterior: Posterior, x: Tensor | None, output: int = 0) -> Band:
         draws = _normal_draws(mean, column(predicted["var"], output), weights)
     else:
         draws = equally_weighted(column(predicted[posterior.problem.names["y"]], output), weights)
-    ends = np.quantile(draws, LEVELS, axis=0) * scale + loc
-    centre = weighted_mean(mean, weights) * scale + loc
-    return Band(centre, (ends[0], ends[3]), (ends[1], ends[2]))
+    ends = np.quantile(draws, LEVELS, axis=0)
+    return Band(weighted_mean(mean, weights), (ends[0], ends[3]), (ends[1], ends[2]))
 
 
 def _normal_draws(mean: Array, var: Array, weights: Array | None) -> Array:
@@ -101,24 +100,14 @@ def column(value: Tensor, output: int) -> Array:
     return np.asarray(flat[..., output])
 
 
-def units(posterior: Posterior, output: int = 0) -> tuple[float, float]:
-    """(loc, scale): original y = loc + scale y; (0, 1) for class labels and where info says nothing."""
-    data = posterior.problem.data
-    info = data.info if isinstance(data, Data) else {}
-    if classes(posterior):
-        return 0.0, 1.0
-    both = [np.atleast_1d(info.get(name, default)) for name, default in (("y_loc", 0.0), ("y_scale", 1.0))]
-    loc, scale = (float(v[output] if len(v) > 1 else v[0]) for v in both)
-    return loc, scale
-
-
 def observed(posterior: Posterior, y: Tensor, output: int = 0) -> Array:
     """Targets in original units (m,); for classifiers 1 where the class is `output` (or y itself)."""
     values = to_numpy(y).astype(np.float64)
     if layout(posterior).family in ("Categorical", "OneHotCategorical"):
         return (values == output).astype(np.float64) if values.ndim == 1 else values[:, output]
-    loc, scale = units(posterior, output)
-    return np.asarray((values if values.ndim == 1 else values[:, output]) * scale + loc)
+    data = posterior.problem.data
+    original = to_numpy(units.targets(units.of(data, layout(posterior).family), y.double()))
+    return original if original.ndim == 1 else original[:, output]
 
 
 def names(posterior: Posterior, output: int = 0) -> tuple[str, str]:

@@ -10,6 +10,7 @@ import numpy as np
 import xarray as xr
 from torch import Tensor
 
+from zoo.core import units
 from zoo.core.layout import Layout, layout, observed_values
 from zoo.core.posterior import Posterior
 from zoo.core.predictive import log_likelihoods
@@ -101,6 +102,8 @@ def data_groups(posterior: Posterior, plan: Layout) -> dict[str, xr.Dataset]:
     coords = {"feature": [str(n) for n in names]} if labelled else {}
     out["constant_data"] = dataset({"x": data.x}, dims, coords, drawn=False)
     held_out = {n: v for n in ("x_test", "y_test") if (v := getattr(data, n)) is not None}
+    if "y_test" in held_out:
+        held_out["y_test"] = units.targets(units.of(data, plan.family), held_out["y_test"])
     if data.y_test is not None:
         dims["y_test"] = ["test", *[f"y_dim_{i}" for i in range(1, data.y_test.dim())]]
     if held_out:

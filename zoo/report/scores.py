@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 from torch import Tensor
 
+from zoo.core import units
 from zoo.core.diagnostics import weighted_mean
 from zoo.core.layout import layout
 from zoo.core.posterior import Posterior
@@ -18,36 +19,30 @@ from zoo.core.tensors import to_numpy
 Array = NDArray[np.float64]
 
 
-def rmse(mean: ArrayLike, y: ArrayLike, scale: ArrayLike = 1.0) -> float:
-    """sqrt(mean((scale (mean - y))^2)): in original units where original y = loc + scale y.
+def rmse(mean: ArrayLike, y: ArrayLike) -> float:
+    """sqrt(mean((mean - y)^2)).
 
     Args:
         mean: Predictive means (m,) or (m, k).
         y: Targets of the same shape.
-        scale: () or (k,).
     """
-    error = (np.asarray(mean, dtype=np.float64) - np.asarray(y, dtype=np.float64)) * np.asarray(scale)
+    error = np.asarray(mean, dtype=np.float64) - np.asarray(y, dtype=np.float64)
     return float(np.sqrt((error**2).mean()))
 
 
-def log_likelihood(terms: ArrayLike, weights: ArrayLike | None = None, scale: ArrayLike = 1.0, k: int = 1) -> float:
-    """Mean over rows of log sum_s w_s p(y_i | draw s) - sum log scale: the log predictive density of a row.
+def log_likelihood(terms: ArrayLike, weights: ArrayLike | None = None) -> float:
+    """Mean over rows of log sum_s w_s p(y_i | draw s): the log predictive density of a row.
 
-    Draws are averaged as probabilities, by logsumexp; a density in original units is that of the scaled
-    target divided by the scale.
+    Draws are averaged as probabilities, by logsumexp.
 
     Args:
         terms: Log likelihoods (chain, draw, m).
         weights: (chain, draw) or None.
-        scale: () or (k,).
-        k: Number of targets in a row, for a scale of shape ().
     """
     terms = np.asarray(terms, dtype=np.float64)
     flat = terms.reshape(-1, terms.shape[-1])
     share = np.ones(len(flat)) if weights is None else np.asarray(weights, dtype=np.float64).reshape(-1)
-    per_row = logsumexp(flat, axis=0, b=(share / share.sum())[:, None])
-    logs = np.log(np.asarray(scale, dtype=np.float64))
-    return float(per_row.mean() - (logs * k if logs.ndim == 0 else logs).sum())
+    return float(logsumexp(flat, axis=0, b=(share / share.sum())[:, None]).mean())
 
 
 def accuracy(mean: ArrayLike, y: ArrayLike) -> float:
@@ -76,14 +71,14 @@ def scores(posterior: Posterior, predicted: dict[str, Tensor]) -> dict[str, Any]
     if y is None:
         return out
     weights = None if posterior.weights is None else to_numpy(posterior.weights)
-    mean, target = weighted_mean(to_numpy(predicted["mean"]), weights), to_numpy(y)
+    plan = layout(posterior)
+    mean = weighted_mean(to_numpy(predicted["mean"]), weights)
+    target = to_numpy(units.targets(units.of(data, plan.family), y))
     terms = to_numpy(posterior.log_likelihood(data.x_test, y) if test else posterior.log_likelihood())
     terms = terms.reshape(*terms.shape[:2], len(target), -1).sum(axis=-1)
     out["scored_on"] = "test" if test else "train"
-    if layout(posterior).classifies:
+    if plan.classifies:
         return out | {"accuracy": accuracy(mean, target), "log_lik": log_likelihood(terms, weights)}
-    scale = np.asarray(data.info.get("y_scale", 1.0), dtype=np.float64)
     if mean.shape == target.shape:
-        out["rmse"] = rmse(mean, target, scale)
-    k = target.shape[1] if target.ndim > 1 else 1
-    return out | {"log_lik": log_likelihood(terms, weights, scale, k)}
+        out["rmse"] = rmse(mean, target)
+    return out | {"log_lik": log_likelihood(terms, weights)}
