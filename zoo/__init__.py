@@ -24,7 +24,10 @@ _DOORS = {
     "load": "zoo.infer.dispatch",
     "run": "zoo.infer.dispatch",
     "compare": "zoo.report.distance",
+    "loo": "zoo.report.loo",
+    "check_predictive": "zoo.report.predictive_checks",
     "open": "zoo.report.files",
+    "plot": "zoo.report.pictures",
 }
 
 if TYPE_CHECKING:
@@ -37,6 +40,9 @@ if TYPE_CHECKING:
     from zoo.infer.dispatch import run as run
     from zoo.report.distance import compare as compare
     from zoo.report.files import open as open
+    from zoo.report.loo import loo as loo
+    from zoo.report.predictive_checks import check_predictive as check_predictive
+    from zoo.report.pictures import plot as plot
 
 
 def names() -> list[str]:

@@ -1,0 +1,152 @@
+"""The look of all pictures: figures without pyplot, styles that survive black and white, letters for a projector.
+
+Matplotlib's figures are made directly: no window, no global state, no rcParams.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import uuid
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from zoo.core.posterior import Posterior
+
+# Dark to light, apart for colour-blind eyes (Okabe and Ito) and, by line style, marker and hatching, without colour.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000")
+LINES: tuple[Any, ...] = ("-", (0, (5, 2)), "-.", ":", (0, (1, 1, 5, 1)))
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+HATCHES = ("", "///", "...", "xx", "\\\\\\")
+TITLE, LABEL, TICKS = 15, 15, 13
+MOST_PANELS = 40
+
+
+def colour(place: int) -> str:
+    """The colour of the fit or chain at this place."""
+    return COLOURS[place % len(COLOURS)]
+
+
+def line(place: int) -> dict[str, Any]:
+    """Colour and line style of the fit or chain at this place; markers set the sixth and later ones apart."""
+    again = place // len(LINES)
+    style: dict[str, Any] = {"color": colour(place), "linestyle": LINES[place % len(LINES)]}
+    return style | ({"marker": MARKERS[(again - 1) % len(MARKERS)], "markevery": 0.1} if again else {})
+
+
+def fill(place: int) -> dict[str, Any]:
+    """Face, edge and hatching of the bars of the fit at this place."""
+    return {"facecolor": colour(place), "edgecolor": "black", "hatch": HATCHES[place % len(HATCHES)], "alpha": 0.75}
+
+
+def marker(place: int) -> str:
+    """The marker of the fit, class or chain at this place."""
+    return MARKERS[place % len(MARKERS)]
+
+
+def panels(
+    on: Axes | None, count: int, size: tuple[float, float] = (6.5, 4.5), columns: int = 3, **options: Any
+) -> list[Axes]:
+    """`count` axes in rows of `columns`, on a new figure; or the one Axes that was given.
+
+    Args:
+        on: An Axes of the caller's, or None.
+        count: How many panels.
+        size: Of one panel, inches.
+        columns: Panels in a row.
+        **options: For `Figure.subplots`, such as sharey=True.
+
+    Raises:
+        ValueError: For several panels on one Axes, and for too many.
+    """
+    if on is not None:
+        if count != 1:
+            raise ValueError(f"this picture has {count} panels, and one Axes takes one fit and one panel. Give a path.")
+        return [on]
+    if count > MOST_PANELS:
+        raise ValueError(f"{count} panels can't be read; {MOST_PANELS} at most. Draw fewer fits or sites.")
+    columns = min(count, columns)
+    rows = -(-count // columns)
+    figure = Figure(figsize=(columns * size[0], rows * size[1]), layout="constrained")
+    FigureCanvasAgg(figure)
+    flat = list(figure.subplots(rows, columns, squeeze=False, **options).flat)
+    for spare in flat[count:]:
+        spare.remove()
+    return flat[:count]
+
+
+def labels(fits: Sequence[Posterior]) -> list[str]:
+    """A name a fit: its method; with the guide, the hyperparameters or a number where methods repeat."""
+    methods = [fit.method for fit in fits]
+    out = [_told_apart(fit, [other for other in fits if other.method == fit.method]) for fit in fits]
+    return out if len(set(out)) == len(out) else [_numbered(methods, i) for i in range(len(fits))]
+
+
+def _told_apart(fit: Posterior, same: Sequence[Posterior]) -> str:
+    if len(same) == 1:
+        return fit.method
+    words = [fit.method]
+    if len({str(other.settings.get("guide")) for other in same}) > 1:
+        words.append(str(fit.settings.get("guide")))
+    hyper = fit.problem.hyper
+    differing = [n for n in hyper if len({str(other.problem.hyper.get(n)) for other in same}) > 1]
+    words += [f"{name}={hyper[name]}" for name in differing if len(str(hyper[name])) < 20]
+    return " ".join(words)
+
+
+def _numbered(methods: Sequence[str], place: int) -> str:
+    count = methods[: place + 1].count(methods[place])
+    return methods[place] if count == 1 else f"{methods[place]} {count}"
+
+
+def legend(axes: Axes, **options: Any) -> None:
+    """A legend on a white ground, so that lines behind it do not hide it."""
+    axes.legend(frameon=True, framealpha=0.85, edgecolor="none", fontsize=TICKS, **options)
+
+
+def dress(axes: Axes) -> None:
+    """Big letters, no box."""
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.tick_params(labelsize=TICKS)
+    axes.xaxis.label.set_fontsize(LABEL)
+    axes.yaxis.label.set_fontsize(LABEL)
+    axes.title.set_fontsize(TITLE)
+
+
+def file_format(path: Path) -> str:
+    """The format that a path's ending says; checked before any work is done.
+
+    Raises:
+        ValueError: For an ending that matplotlib can't write, and a folder that does not exist.
+    """
+    kind = path.suffix.removeprefix(".").lower() or "png"
+    known = FigureCanvasAgg.get_supported_filetypes()
+    if kind not in known:
+        raise ValueError(
+            f"{path} ends in .{kind}; pictures are written as {', '.join(sorted(known))}. Name it {path.stem}.png."
+        )
+    if path.is_dir():
+        raise ValueError(f"to must be a file, got the folder {path}. Add a name: {path / 'picture.png'}.")
+    if not path.absolute().parent.is_dir():
+        raise ValueError(f"{path} can't be written: there is no folder {path.parent}. Make it first.")
+    return kind
+
+
+def write(figure: Figure, path: Path) -> Path:
+    """Writes a figure whole or not at all: drawn in memory, then put in its place by one rename."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format=file_format(path), dpi=150)
+    part = path.with_name(f".zoo-{uuid.uuid4().hex}.part")
+    try:
+        part.write_bytes(buffer.getvalue())
+        os.replace(part, os.path.realpath(path))
+    except OSError as error:
+        raise type(error)(f"{path} can't be written: {error.strerror or error}. Choose another folder.") from error
+    finally:
+        part.unlink(missing_ok=True)
+    return path
