@@ -13,10 +13,13 @@ import zoo
 from zoo.core.posterior import Posterior
 from zoo.core.quantities import point_sites
 
-from .groups import fit_groups, predicted_groups
+from .groups import fit_groups, predicted_groups, warmup_groups
 
 log = logging.getLogger("zoo")
 
+# ArviZ's loo takes what it is given for draws of the posterior.
+LOO_OF_Q = "az.loo takes these draws of q for draws of the posterior; zoo.loo weights them by p / q"
+LOO_OF_POINTS = "no log_likelihood: points have no leave-one-out; az.summary(kind='stats') has no R-hat of them"
 # Fewer draws are no chain to cut in two.
 LEAST_TO_FOLD = 8
 
@@ -29,12 +32,13 @@ def arviz() -> types.ModuleType:
     return az
 
 
-def to_arviz(posterior: Posterior, *, prior: bool = False, log_likelihood: bool = True) -> Any:
+def to_arviz(posterior: Posterior, *, prior: bool = False, log_likelihood: bool = True, warmup: bool = False) -> Any:
     """A posterior as ArviZ's object, with named axes.
 
     Groups: posterior, sample_stats (ArviZ's names), posterior_predictive (f and the observed sites at the
     training inputs), log_likelihood (a value a row), observed_data, constant_data and, for held-out rows,
     predictions_constant_data. Draws of method "prior" are in the groups prior and prior_predictive instead.
+    Points (map) have no log_likelihood: az.loo would take their fit to the training rows for a prediction.
 
     Two things differ from `posterior.draws`, both so that `az.summary` has an R-hat for all that it sees: one
     chain is exported as its two halves (`attrs["folded"]` says so; ArviZ takes R-hat between chains), and
@@ -44,17 +48,29 @@ def to_arviz(posterior: Posterior, *, prior: bool = False, log_likelihood: bool 
     Args:
         posterior: Any method's result.
         prior: Also carry the groups prior and prior_predictive.
-        log_likelihood: Also carry the pointwise log likelihood (what az.loo needs).
+        log_likelihood: Also carry the pointwise log likelihood (what az.loo needs). az.loo takes draws of an
+            approximation q for draws of the posterior (`attrs["loo"]` says so); `zoo.loo` corrects for q.
+        warmup: Also carry warmup_posterior and warmup_sample_stats.
 
     Returns:
         InferenceData (ArviZ 0.x) or xarray.DataTree (ArviZ 1.x).
+
+    Raises:
+        ValueError: For warmup=True where the fit kept none.
     """
+    if warmup and posterior.warmup is None:
+        raise ValueError(
+            f"warmup=True needs a fit that kept its warm-up, got one of {posterior.method} that did not. "
+            "Run a sampler with keep_warmup=True."
+        )
     if posterior.weights is not None:
         log.warning(
             "%s: ArviZ knows no weights and its means ignore them; they are in sample_stats['weight'].",
             posterior.method,
         )
     groups = fit_groups(posterior) | predicted_groups(posterior, log_likelihood=log_likelihood)
+    if warmup:
+        groups |= warmup_groups(posterior)
     if prior and posterior.method != "prior":
         groups |= _prior_groups(posterior)
     attrs = _attrs(posterior)
@@ -105,4 +121,10 @@ def _attrs(posterior: Posterior) -> dict[str, Any]:
         "sampling_time": float(sum(posterior.seconds.values())),
     }
     points = point_sites(posterior)
-    return out | ({"point": ", ".join(points)} if points else {})
+    if points:
+        out["point"] = ", ".join(points)
+    if posterior.kind == "members":
+        out["loo"] = LOO_OF_POINTS
+    elif posterior.kind == "iid" and posterior.method not in ("exact", "prior"):
+        out["loo"] = LOO_OF_Q
+    return out

@@ -12,6 +12,7 @@ import xarray as xr
 from torch import Tensor
 
 import zoo
+from zoo.core import points
 from zoo.core.layout import Layout, layout
 from zoo.core.posterior import Posterior
 from zoo.core.problem import Data, Problem
@@ -19,8 +20,8 @@ from zoo.core.quantities import point_sites
 from zoo.core.sites import sites
 
 from .encode import DTYPES, decode, dtype_name, encode
-from .groups import CAP, STATS, dataset, fit_groups
-from .stored import Stored, keep, missing
+from .groups import CAP, STATS, dataset, fit_groups, warmup_groups
+from .stored import Stored, in_original_units, keep, missing
 
 log = logging.getLogger("zoo")
 Groups = dict[str, xr.Dataset]
@@ -56,19 +57,22 @@ def pack(posterior: Posterior) -> tuple[dict[str, Any], Groups]:
         "sites": list(posterior.draws),
         "points": list(point_sites(posterior)),
         "per_chain": [name for name, value in posterior.stats.items() if value.dim() == 1],
-        "dtypes": {
-            kind: {name: dtype_name(value) for name, value in values.items()}
-            for kind, values in (
-                *(("draws", posterior.draws), ("stats", posterior.stats)),
-                *(("history", posterior.history), ("data", tensors)),
-                ("weights", {"weight": posterior.weights} if posterior.weights is not None else {}),
-            )
-        },
+        # Files without this word hold predictions of a standardised y.
+        "units": "original",
+        "dtypes": _dtypes(posterior, tensors),
     }
-    groups = fit_groups(posterior) | {"zoo_data": dataset(tensors, {}, {}, drawn=False)}
+    groups = fit_groups(posterior) | warmup_groups(posterior) | {"zoo_data": dataset(tensors, {}, {}, drawn=False)}
     if posterior.history:
         groups["zoo_history"] = dataset(posterior.history, {}, {}, drawn=False)
     return facts, groups | (_kept_groups(posterior) if own else {})
+
+
+def _dtypes(posterior: Posterior, tensors: dict[str, Tensor]) -> dict[str, dict[str, str]]:
+    """{kind of array: {name: dtype}}; warm-up and weights only where there are some."""
+    kinds = {"draws": posterior.draws, "stats": posterior.stats, "history": posterior.history, "data": tensors}
+    kinds["weights"] = {"weight": posterior.weights} if posterior.weights is not None else {}
+    kinds |= {f"warmup_{part}": values for part, values in (posterior.warmup or {}).items()}
+    return {kind: {name: dtype_name(value) for name, value in values.items()} for kind, values in kinds.items()}
 
 
 def unpack(facts: dict[str, Any], groups: Groups, model: Callable[..., Any] | None) -> Posterior:
@@ -90,14 +94,19 @@ def unpack(facts: dict[str, Any], groups: Groups, model: Callable[..., Any] | No
         "problem": problem,
         "draws": draws,
         "weights": _tensor(stats, "weight", dtypes["weights"]) if dtypes["weights"] else None,
-        "stats": {n: _stat(stats, n, facts) for n in dtypes["stats"]},
+        "stats": {n: _stat(stats, n, dtypes["stats"]) for n in dtypes["stats"]},
         "history": {n: _tensor(groups["zoo_history"], n, dtypes["history"]) for n in dtypes["history"]},
+        "warmup": _warmup(groups, facts),
         "seconds": decode(facts["seconds"]),
         "settings": decode(facts["settings"]),
         **{name: str(facts[name]) for name in ("method", "kind", "outcome")},
     }
+    values["stats"] |= {n: values["stats"][n][:, 0] for n in facts["per_chain"]}
     if not at_hand:
-        return Stored(**values, stored=_kept(groups), layout=_layout(facts["layout"]))
+        plan, kept = _layout(facts["layout"]), _kept(groups)
+        if facts.get("units") != "original":
+            kept = in_original_units(kept, problem, plan)
+        return Stored(**values, stored=kept, layout=plan)
     if facts["has_exact"] and problem.exact is not None:
         values["exact"] = problem.exact(problem.data, **problem.hyper)
     return Posterior(**values)
@@ -174,17 +183,29 @@ def _problem(facts: dict[str, Any], groups: Groups, model: Callable[..., Any] | 
         model = module.model
     found = model or missing(name)
     problem = Problem(name, found, data, hyper=hyper, names=facts["names"], compare=compare, **extra)
-    return problem, model is not None
+    parameters = {} if model is None or lecture in zoo.names() else points.parameters(problem)
+    return (points.as_sites(problem, parameters) if parameters else problem), model is not None
 
 
 def _tensor(group: xr.Dataset, name: str, dtypes: Mapping[str, str]) -> Tensor:
     return torch.from_numpy(group[name].values.copy()).to(DTYPES[dtypes[name]])
 
 
-def _stat(group: xr.Dataset, name: str, facts: dict[str, Any]) -> Tensor:
+def _stat(group: xr.Dataset, name: str, dtypes: Mapping[str, str]) -> Tensor:
     there = STATS.get(name, name)
-    value = _tensor(group, there, {there: facts["dtypes"]["stats"][name]})
-    return value[:, 0] if name in facts["per_chain"] else value
+    return _tensor(group, there, {there: dtypes[name]})
+
+
+def _warmup(groups: Groups, facts: dict[str, Any]) -> dict[str, dict[str, Tensor]] | None:
+    dtypes = facts["dtypes"]
+    if "warmup_draws" not in dtypes:
+        return None
+    stats = groups.get("warmup_sample_stats", xr.Dataset())
+    names = dtypes.get("warmup_stats", {})
+    return {
+        "draws": {n: _tensor(groups["warmup_posterior"], n, dtypes["warmup_draws"]) for n in dtypes["warmup_draws"]},
+        "stats": {n: _stat(stats, n, names) for n in names},
+    }
 
 
 def _layout(facts: dict[str, Any]) -> Layout:

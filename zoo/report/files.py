@@ -2,9 +2,9 @@
 
 Layout (`zoo_format` 1): root attributes `zoo_format`, `zoo` (one JSON string: problem, hyperparameters,
 settings, names of axes) and `zoo_sha256` (of that string and all arrays). Groups that ArviZ knows: posterior,
-sample_stats, observed_data, constant_data, predictions_constant_data; for a user's own model also
-posterior_predictive, predictions and log_likelihood, because the file can't bring the model. Groups of the
-zoo's own: zoo_data (the data as given), zoo_history, zoo_test.
+sample_stats, warmup_posterior, warmup_sample_stats, observed_data, constant_data, predictions_constant_data; for
+a user's own model also posterior_predictive, predictions and log_likelihood, because the file can't bring the
+model. Groups of the zoo's own: zoo_data (the data as given), zoo_history, zoo_test.
 """
 
 from __future__ import annotations
@@ -150,7 +150,8 @@ def digest(text: str, groups: Groups) -> str:
 
 def thinned(posterior: Posterior, cap: int) -> Posterior:
     """The posterior with every k-th draw, where its draws hold more than `cap` values; says so."""
-    total = sum(value.numel() for value in posterior.draws.values())
+    kept = posterior.warmup or {}
+    total = sum(value.numel() for value in (*posterior.draws.values(), *kept.get("draws", {}).values()))
     if total <= cap:
         return posterior
     step = -(-total // cap)
@@ -164,5 +165,6 @@ def thinned(posterior: Posterior, cap: int) -> Posterior:
         draws={n: every(v) for n, v in posterior.draws.items()},
         stats={n: every(v) for n, v in posterior.stats.items()},
         weights=every(posterior.weights),
+        warmup={part: {n: every(v) for n, v in values.items()} for part, values in kept.items()} or None,
         settings=posterior.settings | {"thinned_in_file": step},
     )

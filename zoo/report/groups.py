@@ -73,12 +73,28 @@ def fit_groups(posterior: Posterior) -> dict[str, xr.Dataset]:
     return out
 
 
+def warmup_groups(posterior: Posterior) -> dict[str, xr.Dataset]:
+    """warmup_posterior and warmup_sample_stats of a sampler that kept its warm-up; {} of others."""
+    kept = posterior.warmup
+    if kept is None:
+        return {}
+    plan = layout(posterior)
+    out = {"warmup_posterior": dataset(kept["draws"], plan.dims, plan.coords)}
+    if kept["stats"]:
+        first = next(iter(kept["draws"].values()))
+        out["warmup_sample_stats"] = _under_arviz_names(kept["stats"], (first.shape[0], first.shape[1]))
+    return out
+
+
 def stats_group(posterior: Posterior) -> xr.Dataset:
     """`stats` under ArviZ's names, and the weights; a value a chain is repeated for its draws."""
-    shape = posterior.shape
     values = dict(posterior.stats)
     if posterior.weights is not None:
         values["weight"] = posterior.weights
+    return _under_arviz_names(values, posterior.shape)
+
+
+def _under_arviz_names(values: Mapping[str, Tensor], shape: tuple[int, int]) -> xr.Dataset:
     full = {STATS.get(n, n): v if v.dim() >= 2 else v.reshape(-1, 1).expand(shape) for n, v in values.items()}
     if "diverging" in full:
         full["diverging"] = full["diverging"].bool()
@@ -134,7 +150,7 @@ def predicted_groups(posterior: Posterior, *, log_likelihood: bool) -> dict[str,
     name = "prior_predictive" if posterior.method == "prior" else "posterior_predictive"
     out[name] = dataset(kept, plan.dims, plan.coords)
     has_targets = not isinstance(data, Data) or data.y is not None
-    if log_likelihood and posterior.method != "prior" and has_targets:
+    if log_likelihood and posterior.method != "prior" and posterior.kind != "members" and has_targets:
         terms = pointwise(posterior)
         # Event axes are summed away: what is left are the leading axes of the observed site.
         rows = {n: plan.dims.get(n, ())[: v.dim() - 2] for n, v in terms.items()}

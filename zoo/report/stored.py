@@ -10,10 +10,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from zoo.core import units
 from zoo.core.layout import Layout, observed_values
 from zoo.core.posterior import Posterior
 from zoo.core.predictive import log_likelihoods
-from zoo.core.problem import Data
+from zoo.core.problem import Data, Problem
 
 log = logging.getLogger("zoo")
 
@@ -55,6 +56,31 @@ def _computed(posterior: Posterior, observed: bool) -> dict[str, Any]:
         out["predictions"]["test"] = posterior.predict(data.x_test)
         if data.y_test is not None:
             out["test_log_likelihood"] = posterior.log_likelihood(data.x_test, data.y_test)
+    return out
+
+
+def in_original_units(kept: dict[str, Any], problem: Problem, plan: Layout) -> dict[str, Any]:
+    """What a file kept when the zoo still predicted a standardised y, as it predicts now.
+
+    Args:
+        kept: What `keep` returned then.
+        problem: The problem, its model missing.
+        plan: The layout of its sites.
+    """
+    scale, y = units.of(problem.data, plan.family), problem.names["y"]
+    if len(plan.observed) == 1:
+        y = plan.observed[0]
+    observed, terms = kept["observed"], kept["log_likelihood"]
+    out = {**kept, "observed": {n: units.targets(scale, v) if n == y else v for n, v in observed.items()}}
+    out["predictions"] = {
+        which: units.predictions(scale, values, y, problem.names["f"]) for which, values in kept["predictions"].items()
+    }
+    out["log_likelihood"] = {
+        n: units.log_densities(scale, v, observed[n].shape) if n == y else v for n, v in terms.items()
+    }
+    if kept["test_log_likelihood"] is not None and isinstance(problem.data, Data) and problem.data.y_test is not None:
+        shape = problem.data.y_test.shape
+        out["test_log_likelihood"] = units.log_densities(scale, kept["test_log_likelihood"], shape)
     return out
 
 
