@@ -23,6 +23,7 @@ class Case(NamedTuple):
         targets: (n, generator) -> y.
         hyper: Hyperparameters.
         inputs: False for a model whose x is (n, 0).
+        scores: f has one column for each of so many classes; 0: f has the shape of y.
     """
 
     model: str
@@ -30,6 +31,7 @@ class Case(NamedTuple):
     targets: Callable[..., torch.Tensor]
     hyper: Mapping[str, Any] = MappingProxyType({})
     inputs: bool = True
+    scores: int = 0
 
     @property
     def id(self) -> str:
@@ -48,6 +50,10 @@ def binary(n: int, generator: torch.Generator) -> torch.Tensor:
     return (torch.rand(n, generator=generator) < 0.5).float()
 
 
+def classes(k: int) -> Callable[..., torch.Tensor]:
+    return lambda n, generator: torch.randint(k, (n,), generator=generator)
+
+
 CASES = [
     Case("coin_flip", lambda d: 1, binary, inputs=False),
     Case("coin_flip", lambda d: 1, binary, {"a": 2.0, "b": 3}, inputs=False),
@@ -55,12 +61,24 @@ CASES = [
     Case("linear_regression", lambda d: d + 2, real, {"noise": None, "prior_scale": 2}),
     Case("linear_regression", lambda d: d, real, {"bias": False}),
     Case("linear_regression", lambda d: 3 * d + 3, columns(3), {"outputs": 3}),
+    Case("linear_regression", lambda d: d + 2, real, {"prior_scale": "learned", "prior": "laplace"}),
+    Case("linear_regression", lambda d: d, real, {"bias": False, "prior": "exponential", "alpha": 4.0}),
     Case("logistic_regression", lambda d: d + 1, binary),
+    Case("logistic_regression", lambda d: d + 1, binary, {"prior": "uniform"}),
+    Case("logistic_regression", lambda d: d + 1, binary, {"prior": "mixture", "prior_options": {"pi": 0.25}}),
+    Case("softmax_regression", lambda d: 3 * d + 3, classes(3), {"classes": 3}, scores=3),
+    Case("softmax_regression", lambda d: 2 * d, classes(2), {"classes": 2, "bias": False}, scores=2),
+    Case("softmax_regression", lambda d: 4 * d + 5, classes(4), {"classes": 4, "prior_scale": "learned"}, scores=4),
     Case("logistic_regression", lambda d: d, binary, {"bias": False, "prior_scale": 0.5}),
+    Case("bnn_classification", lambda d: 50 * d + 101, binary),
+    Case("bnn_classification", lambda d: 4 * d + 19, classes(3), {"hidden": 4, "classes": 3}, scores=3),
+    Case("bnn_classification", lambda d: 3 * d + 9, binary, {"hidden": 3, "prior_scale": "learned"}),
     Case("bnn_regression", lambda d: 50 * d + 102, real),
     Case("bnn_regression", lambda d: 50 * d + 102, real, {"scaling": "none"}),
     Case("bnn_regression", lambda d: 4 * d + 9, real, {"hidden": 4, "noise": 0.1, "activation": "relu"}),
     Case("bnn_regression", lambda d: 3 * d + 29, columns(2), {"hidden": (3, 4), "outputs": 2, "noise": 1.0}),
+    Case("bnn_regression", lambda d: 3 * d + 8, real, {"hidden": 3, "prior": "student_t", "prior_options": {"df": 1}}),
+    Case("bnn_regression", lambda d: 3 * d + 9, real, {"hidden": 3, "prior_scale": ("learned", 0.5)}),
     Case("bnn_regression", lambda d: 3 * d + 8, real, {"hidden": 3, "alpha": (1.0, 4.0), "activation": "silu"}),
 ]
 

@@ -49,7 +49,7 @@ def test_shapes_and_rows_at_any_size(case, n, d, seed, data):
     target = density(task, "eager")
     assert target.dim == case.dim(d)
     assert target.log_prob(torch.zeros(2, target.dim)).shape == (2,)
-    assert messages["f"]["value"].shape == task.data.y.shape
+    assert messages["f"]["value"].shape == (*task.data.y.shape, *([case.scores] if case.scores else []))
     assert row_log_prob(task, messages["y"]).shape == (n,)
     # any rows, in any order, repeated or not: f and log p(y) of a row are that row's
     index = torch.tensor(data.draw(st.lists(st.integers(0, n - 1), min_size=1, max_size=5)))

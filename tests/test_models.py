@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import math
 
@@ -16,7 +17,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 import zoo
 from tests.refusals import refused
 from tests.statistics import assert_close_iid, quadrature
-from zoo.core import priors
+from zoo.core import priors, scales
 from zoo.core.conjugate import linear_gaussian
 from zoo.core.handlers import pyro_state
 from zoo.core.sites import sites
@@ -45,6 +46,91 @@ def test_logistic_density_is_the_formula():
     right = float((y * p.log() + (1 - y) * (1 - p).log()).sum()) + log_normal(w, 2.0) + log_normal(b, 2.0)
     problem = zoo.load("logistic_regression", zoo.Data(x, y), prior_scale=2.0)
     assert float(log_joint(problem, {"w": w, "b": b})) == pytest.approx(right, rel=1e-12)
+
+
+def softmax_joint(x, y, w, b):
+    s = (x @ w + b).exp()
+    p = s / s.sum(1, keepdim=True)
+    return float(p[range(len(y)), y].log().sum()) + log_normal(w) + log_normal(b)
+
+
+def test_softmax_density_is_the_formula():
+    """exp(s_ik) / sum_j exp(s_ij); the slide's exp(s_i) / sum_k exp(s_k), a sum over rows, is another number."""
+    x, y = normal(20, 3), torch.arange(20) % 4
+    w, b = normal(3, 4, seed=2), normal(4, seed=3)
+    problem = zoo.load("softmax_regression", zoo.Data(x, y))
+    assert problem.hyper == {"classes": 4}
+    found = float(log_joint(problem, {"w": w, "b": b}))
+    assert found == pytest.approx(softmax_joint(x, y, w, b), rel=1e-12)
+    over_rows = (x @ w + b).softmax(0)[range(20), y].log().sum()
+    assert abs(found - log_normal(w) - log_normal(b) - float(over_rows)) > 1
+
+
+def test_two_classes_by_softmax_are_a_logistic_regression_of_the_difference():
+    """Scores w0, w1 of sd s: the logit's weights w1 - w0 have sd s sqrt(2); p(y) is that of the difference."""
+    x, y = normal(20, 3), (normal(20, seed=1) > 0).long()
+    w, b = normal(3, 2, seed=2), normal(2, seed=3)
+    two = zoo.run(zoo.load("softmax_regression", zoo.Data(x, y)), "prior", draws=1)
+    two = dataclasses.replace(two, draws={"w": w[None, None], "b": b[None, None]})
+    one = zoo.run(zoo.load("logistic_regression", zoo.Data(x, y)), "prior", draws=1)
+    one = dataclasses.replace(one, draws={"w": (w[:, 1] - w[:, 0])[None, None], "b": (b[1] - b[0])[None, None]})
+    torch.testing.assert_close(two.log_likelihood(), one.log_likelihood())
+    torch.testing.assert_close(two.predict()["mean"][..., 1], one.predict()["mean"])
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_no_hidden_layer_is_a_linear_classifier(classes):
+    x, y = normal(8, 3), torch.arange(8) % classes
+    network = zoo.load("bnn_classification", zoo.Data(x, y), hidden=(), scaling="none")
+    w, b = normal(3, 1 if classes == 2 else 3, seed=2), normal(1 if classes == 2 else 3, seed=3)
+    if classes == 2:
+        right = log_joint(zoo.load("logistic_regression", zoo.Data(x, y)), {"w": w[:, 0], "b": b[0]})
+    else:
+        right = log_joint(zoo.load("softmax_regression", zoo.Data(x, y)), {"w": w, "b": b})
+    assert float(log_joint(network, {"w1": w, "b1": b})) == pytest.approx(float(right), rel=1e-12)
+
+
+@pytest.mark.parametrize("name", ["softmax_regression", "bnn_classification"])
+@pytest.mark.parametrize("table, classes", [("iris", 3), ("digits", 10), ("breast_cancer", 2)])
+def test_the_number_of_classes_is_read_off_a_table(name, table, classes):
+    problem = zoo.load(name, table)
+    assert problem.hyper["classes"] == classes
+    f = sites(problem)
+    assert len(problem.data.info["classes"]) == classes
+    assert f.observed["y"].shape == problem.data.y.shape
+
+
+def test_labels_of_many_classes():
+    x = normal(6, 2)
+
+    def load(y, name="softmax_regression", **hyper):
+        return zoo.load(name, zoo.Data(x, y), **hyper)
+
+    assert load(torch.tensor([-1, 1, 1, -1, 1, 1])).data.y.tolist() == [0, 1, 1, 0, 1, 1]
+    assert load(torch.tensor([0.0, 2, 1, 0, 2, 1])).data.y.dtype == torch.int64
+    assert load([0, 1, 0, 1, 1, 1], classes=5).hyper["classes"] == 5
+    refused(lambda: load([0, 1, 2, 0, 1, 2], classes=2), "classes must be at least the 3", "got 2")
+    refused(lambda: load([1.5, 0, 1, 0, 1, 1]), "whole numbers 0 ... k - 1", "1.5", "return_inverse")
+    refused(lambda: load([-2, 0, 1, 0, 1, 1]), "whole numbers", "-2")
+    refused(lambda: load([0, 1999, 2001, 2003, 1, 1]), "in 6 rows", "classes=2004")
+    refused(lambda: load(torch.zeros(6, 3)), r"labels must be \(n,\)", "argmax")
+    named = zoo.Data(x, [0, 1, 2, 3, 0, 1], info={"classes": ["a", "b"]})
+    refused(lambda: zoo.load("bnn_classification", named), "whole numbers", "4 different")
+
+
+def test_moons_and_wheel_are_what_they_say():
+    """Every class has its share, and noise-free moons lie on their half circles."""
+    moons, wheel = toy.moons(n=2000, noise=1e-9), toy.wheel(n=3000, classes=4)
+    upper = moons.x[moons.y == 0] + torch.tensor([0.5, 0.25])
+    torch.testing.assert_close(upper.norm(dim=1), torch.ones(len(upper)), atol=1e-5, rtol=0)
+    assert float(upper[:, 1].min()) > -1e-5
+    lower = moons.x[moons.y == 1] + torch.tensor([-0.5, -0.25])
+    torch.testing.assert_close(lower.norm(dim=1), torch.ones(len(lower)), atol=1e-5, rtol=0)
+    assert float(lower[:, 1].max()) < 1e-5
+    assert abs(float((moons.y == 0).float().mean()) - 0.5) < 0.05
+    centres = torch.stack([wheel.x[wheel.y == j].mean(0) for j in range(4)])
+    right = 2.0 * torch.tensor([[1.0, 0], [0, 1], [-1, 0], [0, -1]])
+    assert float((centres - right).abs().max()) < 5 / 700**0.5
 
 
 @pytest.mark.parametrize(
@@ -113,7 +199,11 @@ WRONG = [
     *(("bnn_regression", {"noise": v}) for v in NO_SCALE if v is not None),
     *(("bnn_regression", {"alpha": v}) for v in NO_SCALE if v is not None),
     *(("bnn_regression", {"prior_scale": v}) for v in (*NO_SCALE, (1.0, 0.0), (1.0, "x"), (1.0,), "xy", ())),
-    *(("logistic_regression", {"prior_scale": v}) for v in NO_SCALE),
+    *((name, {"prior_scale": v}) for name in ("logistic_regression", "softmax_regression") for v in NO_SCALE),
+    *((name, {"prior_scale": "learnt"}) for name in ("linear_regression", "bnn_classification")),
+    *((name, {"alpha": v}) for name in ("linear_regression", "softmax_regression") for v in NO_SCALE if v is not None),
+    *((name, {"alpha": "learned"}) for name in ("logistic_regression", "bnn_classification")),
+    *((name, {"classes": v}) for name in ("softmax_regression", "bnn_classification") for v in NO_COUNT),
     *(("bnn_regression", {"hidden": v}) for v in (*NO_COUNT, (3, 0), (3, "x"), "xy", (2.0,))),
     *((name, {"outputs": v}) for name in ("linear_regression", "bnn_regression") for v in NO_COUNT),
     *((name, {"bias": v}) for name in ("linear_regression", "logistic_regression") for v in (0, 1, "x", None)),
@@ -138,7 +228,7 @@ def test_numbers_of_every_kind_are_taken(number):
 
 def test_a_tensor_hyperparameter_may_be_traced_and_batched():
     def f(scale):
-        layers = priors.layer_scales(1.0, scale, 2)
+        layers = scales.layer_scales(1.0, scale, 2)
         return priors.weights("normal", layers[0], (3,), scale).log_prob(torch.ones(3))
 
     scale = torch.tensor([0.5, 2.0])
@@ -155,12 +245,14 @@ def test_a_tensor_hyperparameter_may_be_traced_and_batched():
         *(lambda v=v: toy.line(outputs=v) for v in NO_COUNT),
         *(lambda v=v: toy.sin_x_plus_x(n=v) for v in NO_COUNT),
         *(lambda v=v: toy.blobs(d=v) for v in NO_COUNT),
+        *(lambda v=v: toy.moons(n=v) for v in NO_COUNT),
+        *(lambda v=v: toy.wheel(classes=v) for v in NO_COUNT),
         *(lambda v=v: toy.flips(n=v) for v in NO_COUNT),
         *(lambda v=v: toy.flips(n=3, heads=v) for v in (-1, 4, 1.5, "x")),
     ],
 )
 def test_sizes_of_generated_data_are_whole_numbers(make):
-    refused(make, "^(n|outputs|d|heads) must be", "whole number", "got")
+    refused(make, "^(n|outputs|d|heads|classes) must be", "whole number", "got")
 
 
 # -- exact answers -------------------------------------------------------------------------------------------

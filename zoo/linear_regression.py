@@ -1,12 +1,12 @@
 """Bayesian linear regression: the network with no hidden layer, whose posterior is known exactly.
 
-    w    ~ N(0, prior_scale^2)         (d,), or (d, k) for matrix targets (outputs=k)
+    w    ~ N(0, prior_scale^2)         (d,), or (d, k) for matrix targets (outputs=k); other priors: zoo.core.priors
     b    ~ N(0, prior_scale^2)         () or (k,); left out by bias=False (x then carries its own ones)
     f_i  = x_i w + b                   (n,) or (n, k)
     y_i  ~ N(f_i, noise^2)             (n,) or (n, k)
 
-noise is a known sd, or noise=None: noise ~ HalfNormal(1), (). The slides' beta is 1 / noise^2, their alpha is
-1 / prior_scale^2.
+noise is a known sd, or noise=None: noise ~ HalfNormal(1), (). The slides' beta is 1 / noise^2; their alpha, 1 /
+prior_scale^2, may be given instead; prior_scale="learned" adds scale ~ HalfNormal(1), ().
 
 Compare: f. With correlated inputs single weights are poorly determined even where f is not.
 
@@ -22,6 +22,7 @@ Source: Thome, "Bayesian linear regression"; Bishop 2006, section 3.3.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pyro
@@ -31,8 +32,8 @@ from torch import Tensor
 
 from zoo.core.checks import positive, switch, whole
 from zoo.core.conjugate import Conjugate, linear_gaussian
-from zoo.core.priors import weights
 from zoo.core.problem import Data, Exact
+from zoo.core.scales import layer_scales, weight_sites
 from zoo.data import labels, toy
 
 prepare = labels.real
@@ -47,18 +48,20 @@ def model(
     x: Tensor,
     y: Tensor | None = None,
     *,
-    prior_scale: float = 1.0,
+    prior: str = "normal",
+    prior_scale: float | str = 1.0,
+    alpha: float | None = None,
+    prior_options: Mapping[str, Any] | None = None,
     noise: float | None = 0.6,
     bias: bool = True,
     outputs: int = 1,
-    prior: str = "normal",
 ) -> Tensor:
     switch("bias", bias)
     k = () if whole("outputs", outputs) == 1 else (outputs,)
-    w = pyro.sample("w", weights(prior, prior_scale, (x.shape[-1], *k), x))  # (d,) or (d, k)
-    f = x @ w
+    weight = weight_sites(x, ("",), prior=prior, prior_scale=prior_scale, alpha=alpha, prior_options=prior_options)
+    f = x @ weight("w", (x.shape[-1], *k))  # (d,) or (d, k)
     if bias:
-        f = f + pyro.sample("b", weights(prior, prior_scale, k, x))  # () or (k,)
+        f = f + weight("b", k)  # () or (k,)
     f = pyro.deterministic("f", f)  # (n,) or (n, k)
     if noise is None:
         noise = pyro.sample("noise", dist.HalfNormal(x.new_ones(())))
@@ -114,12 +117,12 @@ def _marginal(joint: Any, block: slice) -> Any:
 
 
 def _solve(data: Data, rows: int | None, hyper: dict[str, Any]) -> Conjugate:
-    x, k = _design(data.x, hyper), whole("outputs", hyper.get("outputs", 1))
-    positive("prior_scale", hyper.get("prior_scale", 1.0))
+    (scale,) = layer_scales(hyper.get("prior_scale", 1.0), hyper.get("alpha"), 1)
+    noise, x, k = _known(hyper), _design(data.x, hyper), whole("outputs", hyper.get("outputs", 1))
     y = x.new_empty(0, k) if data.y is None else data.y.to(x).reshape(len(x), -1)[:rows]
     if y.shape[1] != k:
         raise ValueError(f"y has {y.shape[1]} columns and outputs={k}. Set outputs={y.shape[1]}.")
-    return linear_gaussian(x[: len(y)], y, hyper.get("prior_scale", 1.0), _known(hyper))
+    return linear_gaussian(x[: len(y)], y, float(scale), noise)
 
 
 def _design(x: Tensor, hyper: dict[str, Any]) -> Tensor:
@@ -129,11 +132,11 @@ def _design(x: Tensor, hyper: dict[str, Any]) -> Tensor:
 
 
 def _known(hyper: dict[str, Any]) -> float:
-    noise, prior = hyper.get("noise", 0.6), hyper.get("prior", "normal")
-    if noise is None or prior != "normal":
+    noise, prior, scale = hyper.get("noise", 0.6), hyper.get("prior", "normal"), hyper.get("prior_scale", 1.0)
+    if noise is None or prior != "normal" or isinstance(scale, str):
         raise ValueError(
-            f"exact needs a known noise and prior='normal', got noise={noise}, prior={prior!r}. "
-            "Set noise=0.6, say, or use nuts."
+            f"exact needs a known noise and prior='normal' of a known scale, got noise={noise}, prior={prior!r}, "
+            f"prior_scale={scale!r}. Set noise=0.6, say, or use nuts."
         )
     positive("noise", noise)
     return float(noise)

@@ -162,10 +162,11 @@ def _file(module: types.ModuleType) -> str:
 
 def _problem(module: types.ModuleType, hyper: dict[str, Any]) -> Problem:
     data = module.data(seed=0)
+    data = module.prepare(data) if hasattr(module, "prepare") else data
     return Problem(
         module.__name__.rpartition(".")[2],
         module.model,
-        module.prepare(data) if hasattr(module, "prepare") else data,
-        hyper=hyper,
+        data,
+        hyper=module.complete(data, hyper) if hasattr(module, "complete") else hyper,
         compare=getattr(module, "COMPARE", None),
     )

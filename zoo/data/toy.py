@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 
-from zoo.core.checks import whole
+from zoo.core.checks import positive, whole
 from zoo.core.problem import Data
 
 
@@ -65,6 +67,34 @@ def blobs(seed: int = 0, n: int = 100, d: int = 2, gap: float = 2.0) -> Data:
     centre = (2 * y - 1)[:, None] * gap / 2 / d**0.5
     x = centre + torch.randn(2 * n, d, generator=generator)
     info = {**_info("blobs", "class", seed, n, d), "classes": ["0", "1"]}
+    return Data(x[:n], y[:n], x[n:], y[n:], info=info)
+
+
+def wheel(seed: int = 0, n: int = 150, classes: int = 3, radius: float = 2.0) -> Data:
+    """k classes of equal chance, x | class j ~ N(radius (cos, sin)(2 pi j / k), I).
+
+    x (n, 2), y (n,) of 0 ... k - 1; the test set holds as many rows.
+    """
+    n, k, generator = whole("n", n), whole("classes", classes), _generator(seed)
+    y = torch.randint(k, (2 * n,), generator=generator)
+    angle = 2 * math.pi * y / k
+    x = radius * torch.stack([angle.cos(), angle.sin()], 1) + torch.randn(2 * n, 2, generator=generator)
+    info = {**_info("wheel", "class", seed, n, 2), "classes": [str(j) for j in range(k)]}
+    return Data(x[:n], y[:n], x[n:], y[n:], info=info)
+
+
+def moons(seed: int = 0, n: int = 100, noise: float = 0.2) -> Data:
+    """Two half circles of radius 1 that reach into each other, moved by N(0, noise).
+
+    x (n, 2), centred, class 0 above and class 1 below, y (n,); the test set holds as many rows.
+    """
+    n, generator = whole("n", n), _generator(seed)
+    positive("noise", noise)
+    y = (torch.rand(2 * n, generator=generator) < 0.5).long()
+    angle, side = math.pi * torch.rand(2 * n, generator=generator), 1 - 2 * y
+    x = torch.stack([side * angle.cos() + y - 0.5, side * angle.sin() + 0.5 * y - 0.25], 1)
+    x = x + noise * torch.randn(2 * n, 2, generator=generator)
+    info = {**_info("moons", "class", seed, n, 2), "classes": ["0", "1"]}
     return Data(x[:n], y[:n], x[n:], y[n:], info=info)
 
 

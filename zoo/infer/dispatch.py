@@ -73,11 +73,12 @@ def load(name: str, data: Data | str | None = None, seed: int = 0, **options: An
     hyper = {k: v for k, v in options.items() if k in hyper_names}
     if isinstance(data, Data) and (only := sorted(set(source) - hyper_names)):
         raise ValueError(f"{name}: {only} shape the model's own data, but data were given. Leave one out.")
+    found = _find_data(module, data, seed, source)
     return Problem(
         name,
         module.model,
-        _find_data(module, data, seed, source),
-        hyper=hyper,
+        found,
+        hyper=module.complete(found, hyper) if hasattr(module, "complete") else hyper,
         compare=getattr(module, "COMPARE", None),
         guide=getattr(module, "guide", None),
         exact=getattr(module, "exact", None),
