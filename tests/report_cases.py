@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
+import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import pyro
@@ -47,6 +51,64 @@ def schools(J: int, y: Tensor, sigma: Tensor) -> None:
     with pyro.plate("school", J):
         eta = pyro.sample("eta", dist.Normal(sigma.new_zeros(()), 1.0))
         pyro.sample("effect", dist.Normal(mu + tau * eta, sigma), obs=y)
+
+
+def two_sites(x: Tensor, y: Tensor, label: Tensor, group: Tensor) -> None:
+    """Counts of six rows and labels of nine: two plates, two observed sites of whole numbers, an index as data."""
+    rate = pyro.sample("rate", dist.LogNormal(x.new_zeros(3), 0.5).to_event(1))
+    with pyro.plate("row", len(group)):
+        pyro.sample("count", dist.Poisson(rate[group]), obs=y)
+    w = pyro.sample("w", dist.Normal(x.new_zeros(2, 3), 1.0).to_event(2))
+    with pyro.plate("picture", len(label)):
+        pyro.sample("effect", dist.Categorical(logits=x @ w), obs=label)
+
+
+def two_sites_fit(shape: tuple[int, int] = (2, 100)) -> zoo.Posterior:
+    """Draws near the prior of `two_sites`, with a warm-up, integer data and weights."""
+    g = generator()
+    data = {
+        "x": torch.randn(9, 2, generator=g),
+        "y": torch.tensor([0.0, 2.0, 1.0, 3.0, 1.0, 0.0]),
+        "label": torch.tensor([0, 1, 2, 0, 1, 2, 2, 1, 0]),
+        "group": torch.tensor([0, 0, 1, 1, 2, 2]),
+    }
+
+    def draws(count: int) -> dict[str, Tensor]:
+        rate = (0.2 * torch.randn(shape[0], count, 3, generator=g)).exp()
+        return {"rate": rate, "w": torch.randn(shape[0], count, 2, 3, generator=g)}
+
+    stats = {"lp": torch.randn(*shape, generator=g, dtype=torch.float64), "steps": torch.full(shape, 3)}
+    warm = {"accept": torch.rand(shape[0], 20, generator=g), "step_size": torch.rand(shape[0], 20, generator=g)}
+    return zoo.Posterior(
+        zoo.Problem("two sites", two_sites, data),
+        "nuts",
+        "markov",
+        draws(shape[1]),
+        stats=stats,
+        warmup={"draws": draws(20), "stats": warm},
+        settings={"seed": 0},
+    )
+
+
+@contextlib.contextmanager
+def silence() -> Iterator[None]:
+    """Fails where something inside warns, by `warnings` or in ArviZ's log."""
+    said: list[str] = []
+    handler = logging.Handler(logging.WARNING)
+    handler.emit = lambda record: said.append(record.getMessage())  # type: ignore[method-assign]
+    loggers = [logging.getLogger(name) for name in ("arviz", "arviz_base", "arviz_stats", "arviz_plots")]
+    for logger in loggers:
+        logger.addHandler(handler)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            # ArviZ 0.23 under matplotlib 3.11, in every plot; nothing of ours.
+            warnings.filterwarnings("ignore", message="Passing a dict or None as alias_mapping")
+            yield
+    finally:
+        for logger in loggers:
+            logger.removeHandler(handler)
+    assert not said, said
 
 
 SCHOOLS = {

@@ -46,6 +46,7 @@ class Loo:
         mcse: Monte Carlo error of elpd: how far other draws would move it.
         p_loo: log p of the rows with them seen, minus elpd: about the number of parameters that the data inform.
         rows: log p(y_i | y without i), one for each row of the site.
+        rows_mcse: Monte Carlo error of each row.
         khat: Shape of the tail of each row's weights; above `good_k` the row is not to be trusted.
         khat_q: The same for p(theta, y) / q(theta), how well q covers the posterior; NaN where nothing is corrected.
         good_k: min(1 - 1 / log10 S, 0.7) for S draws.
@@ -58,6 +59,7 @@ class Loo:
     mcse: float
     p_loo: float
     rows: Array
+    rows_mcse: Array
     khat: Array
     khat_q: float
     good_k: float
@@ -101,14 +103,16 @@ def loo(posterior: Posterior, *, site: str | None = None) -> Loo:
     name, terms = _terms(posterior, site)
     shape, flat = terms.shape[2:], terms.reshape(len(log_ratio), -1)
     r_eff = _effective(terms) if posterior.kind == "markov" else 1.0
-    rows, seen, khat, influence = _by_row(flat, log_ratio, r_eff)
+    rows, error, khat, influence = _by_row(flat, log_ratio, r_eff)
+    seen = logsumexp(psis(log_ratio, r_eff)[0][:, None] + flat, axis=0)
     elpd = float(rows.sum())
     return Loo(
         elpd=elpd,
-        se=float(np.sqrt(rows.size * rows.var())),
+        se=float(np.sqrt(rows.size * rows.var(ddof=1))) if rows.size > 1 else np.nan,
         mcse=float(np.sqrt((influence**2).sum() / r_eff)),
         p_loo=float(seen.sum()) - elpd,
         rows=rows.reshape(shape),
+        rows_mcse=error.reshape(shape),
         khat=khat.reshape(shape),
         khat_q=np.nan if correction == NONE else psis(log_ratio, r_eff)[1],
         good_k=good_k(len(flat)),
@@ -118,19 +122,20 @@ def loo(posterior: Posterior, *, site: str | None = None) -> Loo:
 
 
 def _by_row(terms: Array, log_ratio: Array, r_eff: float) -> tuple[Array, Array, Array, Array]:
-    """(log p(y_i | y without i), log p(y_i | y), k-hat) (n,), and each draw's influence on the sum (S,).
+    """(log p(y_i | y without i), its error, k-hat) (n,), and each draw's influence on the sum (S,).
 
-    The influence of draw s is sum_i w_is (p(y_i | theta_s) / p(y_i | y without i) - 1).
+    The influence of draw s on row i is w_is (p(y_i | theta_s) / p(y_i | y without i) - 1), and the error
+    sqrt(sum_s influence^2 / r_eff).
     """
-    # Each log p(y_i | y): under the posterior, so under p / q as well.
-    posterior, _ = psis(log_ratio, r_eff)
-    out, khat = np.empty(terms.shape[1]), np.empty(terms.shape[1])
-    influence = np.zeros(len(terms))
+    out, error, khat = (np.empty(terms.shape[1]) for _ in range(3))
+    total = np.zeros(len(terms))
     for i, term in enumerate(terms.T):
         weight, khat[i] = psis(log_ratio - term, r_eff)
         out[i] = logsumexp(weight + term)
-        influence += np.exp(weight + term - out[i]) - np.exp(weight)
-    return out, logsumexp(posterior[:, None] + terms, axis=0), khat, influence
+        influence = np.exp(weight + term - out[i]) - np.exp(weight)
+        error[i] = np.sqrt((influence**2).sum() / r_eff)
+        total += influence
+    return out, error, khat, total
 
 
 def _log_ratio(posterior: Posterior) -> tuple[Array, str]:
