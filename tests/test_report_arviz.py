@@ -254,3 +254,70 @@ def test_without_log_likelihood() -> None:
     tree = to_arviz(cases.line_fit(shape=(2, 10)), log_likelihood=False)
     assert "posterior_predictive" in str(tree)
     assert "log_likelihood" not in str(tree)
+
+
+def test_warm_up_on_request() -> None:
+    """Its own groups, ArviZ's names, the axes of the draws; without the request there is none."""
+    fit = cases.two_sites_fit()
+    tree = to_arviz(fit, warmup=True)
+    assert tree["warmup_posterior"]["rate"].shape == (2, 20, 3)
+    assert tree["warmup_posterior"]["w"].dims == tree["posterior"]["w"].dims
+    assert set(tree["warmup_sample_stats"].data_vars) == {"acceptance_rate", "step_size"}
+    np.testing.assert_array_equal(tree["warmup_posterior"]["w"], fit.warmup["draws"]["w"])
+    np.testing.assert_array_equal(tree["posterior"]["w"], fit.draws["w"])
+    assert "warmup" not in " ".join(groups_of(to_arviz(fit)))
+    one = to_arviz(cases.two_sites_fit(shape=(1, 100)), warmup=True)
+    assert one["warmup_posterior"]["rate"].shape == (2, 10, 3)
+    with pytest.raises(ValueError, match=r"keep_warmup=True\."):
+        to_arviz(cases.line_fit(), warmup=True)
+
+
+def groups_of(tree: Any) -> list[str]:
+    return list(tree.groups()) if ZERO else list(tree.groups)
+
+
+def test_warm_up_of_a_sampler() -> None:
+    """Its iterations, with the sampler's statistics, beside the draws and not among them."""
+    options = {"chains": 2, "warmup": 100, "draws": 50, "engine": "eager", "keep_warmup": True}
+    tree = zoo.run("linear_regression", "nuts", **options).to_arviz(warmup=True)
+    assert tree["warmup_posterior"]["w"].sizes["draw"] == 100
+    assert tree["posterior"]["w"].sizes["draw"] == 50
+    assert "diverging" in tree["warmup_sample_stats"]
+    with cases.silence():
+        az.summary(tree)
+
+
+def test_several_observed_sites_have_a_log_likelihood_each() -> None:
+    fit = cases.two_sites_fit(shape=(2, 500))
+    tree = to_arviz(fit)
+    assert set(tree["log_likelihood"].data_vars) == set(tree["observed_data"].data_vars) == {"count", "effect"}
+    assert tree["log_likelihood"]["count"].dims == ("chain", "draw", "row")
+    assert tree["log_likelihood"]["effect"].dims == ("chain", "draw", "picture")
+    assert tree["observed_data"]["effect"].dtype.kind == "i"
+    assert tree["constant_data"]["group"].values.tolist() == [0, 0, 1, 1, 2, 2]
+    with cases.silence():
+        both = [az.loo(tree, var_name=name) for name in ("count", "effect")]
+    for name, found in zip(("count", "effect"), both, strict=True):
+        elpd = float(found.elpd_loo if ZERO else found.elpd)
+        assert elpd == pytest.approx(zoo.loo(fit, site=name).elpd, abs=0.1)
+
+
+def test_what_azloo_does_not_know_is_said() -> None:
+    """Draws of q say who corrects them; draws of the posterior and of the prior say nothing."""
+    problem = zoo.load("linear_regression")
+    said = {
+        name: to_arviz(zoo.run(problem, name)).attrs.get("loo", "") for name in ("exact", "prior", "laplace", "map")
+    }
+    assert said["exact"] == said["prior"] == ""
+    assert "zoo.loo" in said["laplace"]
+    assert "points" in said["map"]
+    assert "log_likelihood" not in groups_of(to_arviz(zoo.run(problem, "map")))
+
+
+def test_targets_predictions_and_log_likelihood_are_in_the_same_units() -> None:
+    """y_rep is beside y: the observed mean within three sds of the replicated one; the twin is standardised."""
+    data = zoo.Data(torch.randn(30, 1), torch.randn(30), info={"y_loc": 50.0, "y_scale": 10.0})
+    tree = to_arviz(zoo.run(zoo.load("linear_regression", data), "exact", draws=200))
+    made, seen = tree["posterior_predictive"]["y"].values.mean(-1), float(tree["observed_data"]["y"].mean())
+    assert abs(seen - made.mean()) < 3 * made.std()
+    assert abs(float(data.y.mean()) - made.mean()) > 3 * made.std()

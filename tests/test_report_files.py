@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import logging
 import os
@@ -23,6 +24,7 @@ from zoo.report.arviz import arviz
 from zoo.report.encode import decode, encode
 
 az = arviz()
+FILES = Path(__file__).parent / "files"
 
 
 def same(a: zoo.Posterior, b: zoo.Posterior) -> None:
@@ -38,6 +40,10 @@ def same(a: zoo.Posterior, b: zoo.Posterior) -> None:
     assert a.weights is None or torch.equal(a.weights, b.weights)
     for word in ("method", "kind", "outcome", "seconds", "settings"):
         assert getattr(a, word) == getattr(b, word), word
+    assert (a.warmup is None) == (b.warmup is None)
+    for kind, values in (a.warmup or {}).items():
+        assert values.keys() == b.warmup[kind].keys()
+        assert all(torch.equal(v, b.warmup[kind][n]) and v.dtype == b.warmup[kind][n].dtype for n, v in values.items())
     assert a.problem.hash == b.problem.hash
     for word in ("name", "hyper", "names", "compare"):
         assert getattr(a.problem, word) == getattr(b.problem, word), word
@@ -145,6 +151,66 @@ def test_both_generations_of_arviz_open_it(tmp_path: Path) -> None:
     assert tree["sample_stats"]["diverging"].dtype == bool
     assert tree["observed_data"]["y"].dims == ("data",)
     az.summary(tree)
+
+
+def test_warm_up_weights_and_several_observed_sites(tmp_path: Path) -> None:
+    """Counts, labels and an index as data; leave-one-out and predictive checks after opening, without the model."""
+    fit = cases.two_sites_fit()
+    fit = dataclasses.replace(fit, weights=torch.rand(2, 100, generator=cases.generator(1)))
+    path = fit.save(tmp_path / "fit.nc")
+    for opened in (zoo.open(path), zoo.open(path, model=cases.two_sites)):
+        same(fit, opened)
+        assert opened.problem.data["label"].dtype == torch.int64
+        for site in ("count", "effect"):
+            assert zoo.loo(opened, site=site).elpd == pytest.approx(zoo.loo(fit, site=site).elpd, abs=1e-6)
+        assert zoo.check_predictive(opened).frame.equals(zoo.check_predictive(fit).frame)
+        tree = opened.to_arviz(warmup=True)
+        assert tree["warmup_posterior"]["rate"].shape == (2, 20, 3)
+        assert tree["posterior"]["w"].dims == fit.to_arviz()["posterior"]["w"].dims
+    same(fit, zoo.open(zoo.open(path).save(tmp_path / "again.nc")))
+    tree = az.from_netcdf(path)
+    assert tree["warmup_posterior"]["rate"].shape == (2, 20, 3)
+    assert tree["log_likelihood"]["effect"].shape == (2, 100, 9)
+
+
+def test_a_lecture_models_warm_up_and_class_labels(tmp_path: Path) -> None:
+    fit = zoo.run("softmax_regression", "prior", draws=20)
+    draws = {n: v[:, :5] for n, v in fit.draws.items()}
+    fit = dataclasses.replace(fit, warmup={"draws": draws, "stats": {}})
+    opened = zoo.open(fit.save(tmp_path / "fit.nc"))
+    same(fit, opened)
+    assert opened.problem.data.y.dtype == fit.problem.data.y.dtype
+    assert opened.to_arviz(warmup=True)["warmup_posterior"]["w"].shape[1] in (2, 5)
+
+
+@pytest.mark.parametrize("name", ["arviz_0.nc", "arviz_1.nc"])
+def test_files_written_beside_either_arviz_open_beside_this_one(name: str) -> None:
+    """The same fit saved on Python 3.11 with ArviZ 0.23 and on 3.12 with ArviZ 1.3: bit for bit, and by ArviZ too."""
+    opened, other = zoo.open(FILES / name), zoo.open(FILES / "arviz_0.nc")
+    same(opened, other)
+    assert opened.warmup["draws"]["rate"].shape == (2, 20, 3)
+    assert opened.weights.shape == (2, 40)
+    assert zoo.loo(opened, site="effect").elpd == zoo.loo(other, site="effect").elpd
+    tree = az.from_netcdf(FILES / name)
+    assert len(az.summary(tree)) == 9
+    assert tree["warmup_sample_stats"]["acceptance_rate"].shape == (2, 20)
+    assert tree["log_likelihood"]["count"].shape == (2, 40, 6)
+
+
+def test_a_file_from_before_original_units() -> None:
+    """Written when predictions were of the standardised y: opened without its model it answers in original units."""
+    path = FILES / "before_units.nc"
+    without, by_model = zoo.open(path), zoo.open(path, model=cases.line)
+    assert without.warmup is None
+    for x in (None, by_model.problem.data.x_test):
+        for name, value in by_model.predict(x).items():
+            torch.testing.assert_close(without.predict(x)[name], value, msg=name)
+    data = by_model.problem.data
+    for given in ((), (data.x_test, data.y_test)):
+        torch.testing.assert_close(without.log_likelihood(*given), by_model.log_likelihood(*given))
+    seen = without.to_arviz()["observed_data"]["y"].values
+    np.testing.assert_allclose(seen, 50 + 10 * data.y.numpy(), rtol=1e-6)
+    assert not np.allclose(seen, data.y.numpy())  # the twin: as it was kept
 
 
 def test_attributes_are_strings_and_numbers_and_nothing_is_pickled(tmp_path: Path) -> None:
@@ -282,13 +348,15 @@ def test_too_many_draws_are_thinned_and_said(
 ) -> None:
     monkeypatch.setattr(files, "CAP", 1000)
     fit = cases.line_fit(weights=torch.rand(4, 250))
+    fit = dataclasses.replace(fit, warmup={"draws": {"noise": fit.draws["noise"][:, :7]}, "stats": {}})
     with caplog.at_level(logging.WARNING, logger="zoo"):
         opened = zoo.open(fit.save(tmp_path / "fit.nc"))
-    assert "every 3." in caplog.text
-    assert torch.equal(opened.draws["w"], fit.draws["w"][:, ::3])
-    assert torch.equal(opened.stats["lp"], fit.stats["lp"][:, ::3])
-    assert torch.equal(opened.weights, fit.weights[:, ::3])
-    assert opened.settings["thinned_in_file"] == 3
+    assert "every 4." in caplog.text
+    assert torch.equal(opened.draws["w"], fit.draws["w"][:, ::4])
+    assert torch.equal(opened.stats["lp"], fit.stats["lp"][:, ::4])
+    assert torch.equal(opened.weights, fit.weights[:, ::4])
+    assert torch.equal(opened.warmup["draws"]["noise"], fit.warmup["draws"]["noise"][:, ::4])
+    assert opened.settings["thinned_in_file"] == 4
 
 
 def test_hyperparameters_keep_their_types() -> None:
