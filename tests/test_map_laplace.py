@@ -90,6 +90,9 @@ def test_a_mode_at_the_border_is_named(heads, where) -> None:
     assert fit.outcome == f"no interior maximum: {where} (4 of 4 restarts)"
 
 
+NO_MAXIMUM = "the likelihood has no maximum: weights grow without bound (separable data)"
+
+
 def flat_logistic(x: Tensor, y: Tensor | None = None) -> None:
     w = pyro.sample("w", dist.ImproperUniform(dist.constraints.real, (), (1,)))
     with pyro.plate("data", x.shape[0]):
@@ -99,7 +102,7 @@ def flat_logistic(x: Tensor, y: Tensor | None = None) -> None:
 def test_separable_data_under_a_flat_prior_are_named() -> None:
     data = zoo.Data(torch.tensor([[-1.0], [1.0]], dtype=F64), torch.tensor([0.0, 1.0], dtype=F64))
     fit = maximum.fit(zoo.Problem("separable", flat_logistic, data))
-    assert "w grows without bound (separable data, or too flat a prior)" in fit.outcome
+    assert fit.outcome == NO_MAXIMUM + ": w (4 of 4 restarts)"
     overlapping = zoo.Data(torch.tensor([[-1.0], [1.0], [2.0]], dtype=F64), torch.tensor([0.0, 1.0, 0.0], dtype=F64))
     assert maximum.fit(zoo.Problem("overlapping", flat_logistic, overlapping)).ok
 
@@ -143,8 +146,8 @@ def test_map_is_stopped_in_order() -> None:
 
 
 def test_unknown_options_list_what_there_is() -> None:
-    with pytest.raises(ValueError, match="optimiser must be one of lbfgs, got 'adam'"):
-        maximum.fit(coin(2, 1), optimiser="adam")
+    with pytest.raises(ValueError, match=r"unknown optimiser 'adm'\. Did you mean 'adam'"):
+        maximum.fit(coin(2, 1), optimiser="adm")
     with pytest.raises(ValueError, match="structure must be one of full, got 'diag'"):
         laplace.fit(coin(2, 1), structure="diag")
     with pytest.raises(ValueError, match="curvature must be one of hessian, got 'ggn'"):

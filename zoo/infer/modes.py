@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import pyro.distributions as dist
 import torch
 from torch import Tensor
 
@@ -12,10 +13,10 @@ from zoo.core.problem import Problem
 
 from .density import Density, density, is_real
 from .graph import trace
-from .lbfgs import Function, lbfgs
+from .lbfgs import ITERATIONS, Descent, Function, lbfgs
+from .runaway import FAR, outwards, watch
 from .starts import starts
 
-FAR = 5.0  # a coordinate further out than this may be on its way to infinity
 MOST = 2000  # coordinates that are probed one by one
 
 
@@ -39,7 +40,15 @@ class Modes(NamedTuple):
 
 
 def find_modes(
-    problem: Problem, *, jacobian: bool, restarts: int, seed: int, stop: Callable[[], str], show: Show
+    problem: Problem,
+    *,
+    jacobian: bool,
+    restarts: int,
+    seed: int,
+    stop: Callable[[], str],
+    show: Show,
+    descend: Callable[..., Descent] = lbfgs,
+    steps: int = ITERATIONS,
 ) -> Modes:
     """Climbs the log density from `restarts` points of U(-2, 2), all at once.
 
@@ -50,12 +59,18 @@ def find_modes(
         seed: Restart r's start depends on (seed, r) only.
         stop: Ends the search early when it says so.
         show: Told of the iterations done and of the best log density.
+        descend: `lbfgs`, or another with its arguments.
+        steps: At most so many iterations.
     """
     target = density(problem.to(dtype=torch.float64))
     start = starts(target, restarts, seed)
-    ended = lbfgs(_downhill(target, start, jacobian), start, stop=stop, show=show)
-    trouble, kinks = {}, {}
+    lost, collapsed = watch(target, jacobian)
+    function = _downhill(target, start, jacobian)
+    ended = descend(function, start, iterations=steps, stop=stop, show=show, lost=lost)
+    trouble, kinks = dict(collapsed), {}
     for r in range(restarts):
+        if r in trouble:
+            continue
         if why := _trouble(target, ended.x[r], -ended.f[r], jacobian, bool(ended.rested[r])):
             trouble[r] = why
         elif _uphill(target, ended.x[r], -ended.f[r], ended.grad[r], jacobian):
@@ -97,11 +112,14 @@ def _downhill(target: Density, example: Tensor, jacobian: bool) -> Function:
 def _trouble(target: Density, u: Tensor, value: Tensor, jacobian: bool, rested: bool) -> str:
     """Why a position is no interior mode, or ""."""
     away = _escaping(target, u, value, jacobian)
+    if away and all(_is_flat(target.sites.latent[name].fn) for name in away):
+        data = " (separable data)" if _classifies(target) else ""
+        return f"the likelihood has no maximum: weights grow without bound{data}: {', '.join(away)}"
     if away:
         return "no interior maximum: " + ", ".join(_limit(target, u, name) for name in away)
     if not bool(torch.isfinite(value)):
         return "no maximum: the density is not bounded"
-    return "" if rested else "the search did not come to rest"
+    return "" if rested else _restless(target, u)
 
 
 def _escaping(target: Density, u: Tensor, value: Tensor, jacobian: bool) -> list[str]:
@@ -109,17 +127,37 @@ def _escaping(target: Density, u: Tensor, value: Tensor, jacobian: bool) -> list
     far = (u.abs() >= FAR).nonzero()[:MOST, 0]
     if not len(far):
         return []
-    outwards = torch.where(u.abs() >= FAR, u, torch.zeros_like(u))
+    out = outwards(u)
     single = torch.zeros(len(far), len(u), dtype=u.dtype, device=u.device)
     single[torch.arange(len(far)), far] = 1.0
     # One further on is nothing at 1e19: there a thousandth of the way is.
-    rays = torch.cat([outwards.unsqueeze(0), single * u, single * u.sign() * (1e-3 * u.abs()).clamp(min=1.0)])
+    rays = torch.cat([out.unsqueeze(0), single * u, single * u.sign() * (1e-3 * u.abs()).clamp(min=1.0)])
     further = target.log_prob(u + rays, jacobian)
     flat = ~(further < value)  # NaN, past the last number, counts as not falling
     if bool(flat[0]):
-        return [b.name for b in target.blocks if bool((outwards[b.start : b.stop] != 0).any())]
+        return [b.name for b in target.blocks if bool((out[b.start : b.stop] != 0).any())]
     moving = set(far[flat[1:].reshape(2, -1).any(0)].tolist())
     return [b.name for b in target.blocks if moving & set(range(b.start, b.stop))]
+
+
+def _restless(target: Density, u: Tensor) -> str:
+    """A search that ran out of steps, or diverged, and the flat weights that were far out by then."""
+    flat = [b for b in target.blocks if _is_flat(target.sites.latent[b.name].fn)]
+    growing = [b.name for b in flat if bool((u[b.start : b.stop].abs() >= FAR).any())]
+    if growing:
+        return f"the search did not come to rest: {', '.join(growing)} were still growing; give them a proper prior"
+    return "the search did not come to rest: take more steps, or a smaller lr"
+
+
+def _is_flat(fn: Any) -> bool:
+    """Whether a prior is improper: what grows then is the likelihood."""
+    while not isinstance(fn, dist.ImproperUniform) and hasattr(fn, "base_dist"):
+        fn = fn.base_dist
+    return isinstance(fn, dist.ImproperUniform) and is_real(fn.support)
+
+
+def _classifies(target: Density) -> bool:
+    return all(site.fn.support.is_discrete for site in target.sites.observed.values())
 
 
 def _limit(target: Density, u: Tensor, name: str) -> str:

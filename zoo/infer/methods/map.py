@@ -15,22 +15,24 @@ Source: Yandex, "Maximum a posteriori"; Ambrogioni, "Point estimates"; Nocedal &
 from __future__ import annotations
 
 import time
+from typing import Any
 
 from zoo.core.posterior import Posterior
 from zoo.core.problem import Problem
+from zoo.infer.descent import choose
 from zoo.infer.interrupt import stoppable
 from zoo.infer.lbfgs import ITERATIONS
 from zoo.infer.modes import describe, find_modes
 from zoo.infer.progress import progress as progress_bar
-
-OPTIMISERS = ("lbfgs",)
 
 
 def fit(
     problem: Problem,
     *,
     restarts: int = 4,
-    optimiser: str = "lbfgs",
+    optimiser: Any = "lbfgs",
+    optimiser_options: dict[str, Any] | None = None,
+    steps: int = ITERATIONS,
     seed: int = 0,
     progress: bool | None = None,
     max_seconds: float | None = None,
@@ -40,7 +42,13 @@ def fit(
     Args:
         problem: The problem; it is climbed in float64 whatever its dtype.
         restarts: Independent starts; the chain axis of the draws. All are kept.
-        optimiser: "lbfgs".
+        optimiser: "lbfgs"; or the name of an optimiser of torch.optim ("adam", "sgd", ...), or its class. Each
+            restart is stepped on its own, with the full gradient, and its best point kept.
+        optimiser_options: Of the torch class: {"lr": 0.05}, say; torch's own defaults where left out. A
+            weight_decay there is a second prior: then theta* is the mode of neither.
+        steps: At most so many. A restart stops before when it gains no more than 1e-10 (1 + |log p|) over ten
+            iterations of lbfgs, over a hundred of another; and when it is on its way to infinity: the likelihood
+            does not fall along the ray through its large weights, or a noise that goes to 0 keeps paying.
         seed: Restart r's start depends on (seed, r) only.
         progress: None: only in a terminal.
         max_seconds: End in order after this long.
@@ -48,16 +56,25 @@ def fit(
     Returns:
         `Posterior` of kind "members": draws (restart, 1), each the optimum; stats lp; settings log_joint
         (one for each restart), best, space. Its outcome names sites whose optimum lies at the border of
-        their support.
+        their support, and says so where the likelihood has no maximum (separable data under a flat prior).
 
     Raises:
-        ValueError: For an unknown optimiser.
+        ValueError: For an unknown optimiser or option, with the nearest right one.
+        TypeError: For an optimiser that is neither a name nor a class of torch.optim.
     """
-    if optimiser not in OPTIMISERS:
-        raise ValueError(f"optimiser must be one of {', '.join(OPTIMISERS)}, got {optimiser!r}.")
+    descend = choose(optimiser, {} if optimiser_options is None else optimiser_options)
     begun = time.perf_counter()
-    with stoppable(max_seconds) as stop, progress_bar("map", ITERATIONS, progress) as show:
-        modes = find_modes(problem, jacobian=False, restarts=restarts, seed=seed, stop=stop, show=show)
+    with stoppable(max_seconds) as stop, progress_bar("map", steps, progress) as show:
+        modes = find_modes(
+            problem,
+            jacobian=False,
+            restarts=restarts,
+            seed=seed,
+            stop=stop,
+            show=show,
+            descend=descend,
+            steps=steps,
+        )
     target = modes.target
     values = target.constrain(modes.position)
     log_joint = modes.value.tolist()
