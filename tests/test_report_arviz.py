@@ -321,3 +321,15 @@ def test_targets_predictions_and_log_likelihood_are_in_the_same_units() -> None:
     made, seen = tree["posterior_predictive"]["y"].values.mean(-1), float(tree["observed_data"]["y"].mean())
     assert abs(seen - made.mean()) < 3 * made.std()
     assert abs(float(data.y.mean()) - made.mean()) > 3 * made.std()
+
+
+def test_class_axes_are_named_where_they_grow_with_the_classes() -> None:
+    """Three features and three classes: no axis is taken for the other; without names classes are numbered."""
+    x = torch.randn(12, 3)
+    for classes, labels in ((["ant", "bee", "fly"], ["ant", "bee", "fly"]), ([], ["0", "1", "2"])):
+        data = zoo.Data(x, torch.arange(12) % 3, info={"x_names": ["a", "b", "c"], "classes": classes})
+        tree = to_arviz(zoo.run(zoo.load("softmax_regression", data), "prior", draws=20))
+        assert tree["prior"]["w"].dims == ("chain", "draw", "feature", "class")
+        assert tree["prior"]["b"].dims == ("chain", "draw", "class")
+        assert tree["prior_predictive"]["f"].dims == ("chain", "draw", "data", "class")
+        assert tree["prior"]["class"].values.tolist() == labels

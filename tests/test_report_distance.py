@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -356,3 +357,48 @@ def test_thousands_of_coordinates_are_thinned_evenly() -> None:
 )
 def test_numbers_are_short(value: float, text: str) -> None:
     assert number(value) == text
+
+
+def test_another_prior_or_model_is_said_below_the_table() -> None:
+    """Compared it may be, but the distance is no error of the method; a default that is spelled out is the same."""
+    data = cases.line_problem().data
+    gold, spelled, wide = (
+        zoo.run(zoo.load("linear_regression", data, **hyper), "exact", draws=500)
+        for hyper in ({}, {"noise": 0.6, "prior_scale": 1}, {"prior_scale": 3.0})
+    )
+    assert not zoo.compare(gold, spelled).notes
+    (note,) = zoo.compare(gold, spelled, wide).notes
+    assert note.startswith("exact 3 has prior_scale=3.0 (gold: 1.0)")
+    assert note in str(zoo.compare(gold, spelled, wide)).replace("\n  ", " ")
+    assert zoo.compare(gold, gold, wide).frame.loc[1, "verdict"] == "agrees"
+    other = dataclasses.replace(wide, problem=dataclasses.replace(wide.problem, name="mine"))
+    (note,) = zoo.compare(gold, other).notes
+    assert "model mine, gold of linear_regression" in note
+
+
+def test_tensor_and_tuple_hyperparameters_are_compared_by_value() -> None:
+    fit = cases.line_fit()
+    versions = [
+        dataclasses.replace(fit, problem=dataclasses.replace(fit.problem, hyper={"sd": sd}))
+        for sd in (0.5, torch.tensor(0.5), torch.tensor(0.25))
+    ]
+    assert not zoo.compare(versions[0], versions[1]).notes
+    assert "sd=0.25 (gold: 0.5)" in zoo.compare(versions[0], versions[2]).notes[0]
+
+
+def test_an_opened_fit_is_of_the_same_model(tmp_path: Path) -> None:
+    """A file knows no defaults of a user's model: what only one side can tell is not called a difference."""
+    fit = cases.line_fit()
+    plain = dataclasses.replace(fit, problem=dataclasses.replace(fit.problem, hyper={}))
+    opened = zoo.open(plain.save(tmp_path / "fit.nc"))
+    assert not zoo.compare(fit, opened).notes
+    assert not zoo.compare(opened, opened).notes
+
+
+def test_missing_scores_have_a_reason() -> None:
+    fit = cases.two_sites_fit(shape=(2, 500))
+    found = zoo.compare(fit, fit)
+    assert any("dict" in note and "loglik" in note for note in found.notes)
+    assert "agrees" in found.sentences[0]
+    assert np.isnan(found.frame["rmse"]).all()
+    assert not zoo.compare(*fits()).notes

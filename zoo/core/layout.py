@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any, NamedTuple
 
 import torch
@@ -49,7 +50,8 @@ def layout(posterior: Posterior) -> Layout:
 def trace_layout(problem: Problem) -> Layout:
     """Names axes by the plates they stand in, feature axes by `info["x_names"]`, others `<site>_dim_<i>`.
 
-    An axis is a feature axis where it grows when x gets one column more, so equal sizes are never mistaken.
+    An axis is a feature axis where it grows when x gets one column more, and a class axis where it grows with
+    the hyperparameter `classes`, so equal sizes are never mistaken.
     """
     values = sites(problem).values
     record = _trace(problem, values)
@@ -123,38 +125,59 @@ def _name_features(
     if len(labels) != problem.data.x.shape[1]:
         return {}
     found = False
-    for name, wider in _shapes_with_one_more_column(problem).items():
-        shape = tuple(record.sites[name]["value"].shape) if name in record.sites else ()
-        if len(shape) != len(wider):
-            continue
-        grown = [i for i in range(len(shape)) if wider[i] == shape[i] + 1 == len(labels) + 1]
-        if len(grown) == 1:
-            dims[name] = tuple("feature" if i == grown[0] else d for i, d in enumerate(dims[name]))
-            found = True
+    x = problem.data.x
+    wider = _shapes(problem, torch.cat([x, x.new_zeros(len(x), 1)], dim=1), problem.hyper)
+    found = _name_grown("feature", len(labels), wider, record, dims)
     return {"feature": labels} if found else {}
 
 
-def _shapes_with_one_more_column(problem: Problem) -> dict[str, tuple[int, ...]]:
-    """Shapes of all sites for x with one more column of zeros; {} where the model fixes their number."""
-    x = problem.data.x  # type: ignore[union-attr]
-    wider = torch.cat([x, x.new_zeros(len(x), 1)], dim=1)
+def _shapes(problem: Problem, x: torch.Tensor, hyper: dict[str, Any]) -> dict[str, tuple[int, ...]]:
+    """Shapes of all sites for other inputs or hyperparameters; {} where the model refuses them."""
     try:
         with pyro_state(validate=False), seeded(0, x.device), torch.no_grad(), Record() as record:
-            problem.model(wider, None, **problem.hyper)
-    except Exception:  # whatever a user's model says of a width it was not made for: axes keep plain names
+            problem.model(x, None, **hyper)
+    except Exception:  # whatever a user's model says of a size it was not made for: axes keep plain names
         return {}
     return {name: tuple(message["value"].shape) for name, message in record.sites.items()}
+
+
+def _name_grown(
+    axis: str, size: int, larger: dict[str, tuple[int, ...]], record: Record, dims: dict[str, tuple[str, ...]]
+) -> bool:
+    """Names the one axis of each site that grew from `size` by one; whether there was any."""
+    found = False
+    for name, wider in larger.items():
+        shape = tuple(record.sites[name]["value"].shape) if name in record.sites else ()
+        grown = [i for i in range(len(shape)) if len(wider) == len(shape) and wider[i] == shape[i] + 1 == size + 1]
+        if len(grown) == 1:
+            dims[name] = tuple(axis if i == grown[0] else d for i, d in enumerate(dims[name]))
+            found = True
+    return found
 
 
 def _name_classes(
     problem: Problem, record: Record, dims: dict[str, tuple[str, ...]], info: dict[str, Any]
 ) -> dict[str, list[Any]]:
-    """Calls the second axis of f "class" where it has one entry for each of `info["classes"]`."""
-    f, classes = problem.names["f"], info.get("classes") or []
-    if f not in record.sites or not classes or tuple(record.sites[f]["value"].shape[1:]) != (len(classes),):
+    """Calls "class" the axes with one entry a class: of f, and of what grows with the hyperparameter `classes`."""
+    f, hyper = problem.names["f"], defaults(problem.model) | problem.hyper
+    count = hyper.get("classes")
+    classes = info.get("classes") or (range(count) if isinstance(count, int) else ())
+    found = bool(classes) and f in record.sites and tuple(record.sites[f]["value"].shape[1:]) == (len(classes),)
+    if found:
+        dims[f] = (dims[f][0], "class")
+    if isinstance(problem.data, Data) and count == len(classes) > 0:
+        larger = _shapes(problem, problem.data.x, {**problem.hyper, "classes": count + 1})
+        found = _name_grown("class", count, larger, record, dims) or found
+    return {"class": [str(label) for label in classes]} if found else {}
+
+
+def defaults(model: Any) -> dict[str, Any]:
+    """{keyword: default} of a model's signature; {} for what has none."""
+    try:
+        parameters = inspect.signature(model).parameters.values()
+    except (TypeError, ValueError):
         return {}
-    dims[f] = (dims[f][0], "class")
-    return {"class": [str(label) for label in classes]}
+    return {p.name: p.default for p in parameters if p.default is not p.empty}
 
 
 def _without_clashes(dims: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:

@@ -14,6 +14,7 @@ from zoo.core.posterior import Posterior
 from zoo.core.quantities import Quantity, point_sites, quantities, test_inputs, thin
 from zoo.core.tensors import to_numpy
 
+from .differences import difference, unscored
 from .marginals import Marginal, distances, marginal
 from .scores import scores
 from .table import sentence, table, wrap
@@ -36,7 +37,8 @@ class Comparison:
             in the approximation's central intervals): medians over what is compared; rmse, accuracy, log_lik
             (a row, original units), min_ess, ess_per_s, rhat_f, rhat_w, seconds, outcome, verdict.
         sites: One row a method and coordinate: the same distances for each.
-        notes: What to know of gold before believing any of it.
+        notes: What to know before believing any of it: of gold, of fits of another model or of other
+            hyperparameters (they may be compared, but no distance is then a method's error), of missing scores.
     """
 
     frame: pd.DataFrame
@@ -67,7 +69,8 @@ def compare(gold: Posterior, *others: Posterior) -> Comparison:
         others: What is compared with it, any methods.
 
     Raises:
-        ValueError: For posteriors of different data, or with nothing in common to compare.
+        ValueError: For posteriors of different data, or with nothing in common to compare. Other models and
+            hyperparameters are said below the table.
         TypeError: For things that are not posteriors.
     """
     fits = (gold, *others)
@@ -83,15 +86,17 @@ def compare(gold: Posterior, *others: Posterior) -> Comparison:
             )
     truth, first = _judge(labels[0], gold)
     marginals = {name: _marginal(gold, quantity) for name, quantity in truth.items()}
-    rows, sites, notes = [first | {"verdict": "gold"}], [], _notes(first, gold)
+    rows, sites, troubles = [first | {"verdict": "gold"}], [], _notes(first, gold)
+    foot = [difference(label, fit, gold) for label, fit in zip(labels, fits, strict=True)]
     for label, fit in zip(labels[1:], others, strict=True):
         found, row = _judge(label, fit)
         part = _distances(label, fit, found, truth, marginals)
         sites.append(part)
         rows.append(row | _summary(part))
-        if notes and rows[-1]["verdict"] == "agrees":
+        if troubles and rows[-1]["verdict"] == "agrees":
             rows[-1]["verdict"] = "not judged"  # a poor gold may hide a difference
     frame = pd.DataFrame(rows).reindex(columns=COLUMNS)
+    notes = (*troubles, *filter(None, foot), *([first["unscored"]] if first["unscored"] else []))
     return Comparison(frame, pd.concat(sites, ignore_index=True) if sites else pd.DataFrame(), notes)
 
 
@@ -124,6 +129,7 @@ def _judge(label: str, fit: Posterior) -> tuple[dict[str, Quantity], dict[str, A
         "points": ", ".join(point_sites(fit)),
         "outcome": fit.outcome,
     }
+    row["unscored"] = "" if row["scored_on"] else unscored(fit, predicted)
     row["ess_per_s"] = row["min_ess"] / seconds if seconds > 0 else np.nan
     return found, row
 
