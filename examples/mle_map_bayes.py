@@ -14,8 +14,7 @@ import torch
 
 import zoo
 
-X, Y = torch.tensor([[-1.0], [1.0]], dtype=torch.float64), torch.tensor([0.0, 1.0])
-FAR = torch.tensor([[2.0], [100.0]], dtype=torch.float64)
+X, Y, FAR = torch.tensor([[-1.0], [1.0]]).double(), torch.tensor([0.0, 1.0]), torch.tensor([[2.0], [100.0]]).double()
 
 
 def p_of(fit: zoo.Posterior, x: torch.Tensor) -> torch.Tensor:
