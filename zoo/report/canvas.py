@@ -109,6 +109,19 @@ def legend(axes: Axes, **options: Any) -> None:
     axes.legend(frameon=True, framealpha=0.85, edgecolor="none", fontsize=TICKS, **options)
 
 
+def legend_above(shown: Sequence[Axes], on: Axes | None) -> None:
+    """One legend for all panels, above them; on an Axes of the caller's, inside it."""
+    if on is not None:
+        return legend(on)
+    handles, words = shown[0].get_legend_handles_labels()
+    figure = shown[0].get_figure(root=True)
+    assert figure is not None
+    # As many in a row as the width has room for, at 2.6 inches each.
+    ncols = max(1, min(len(words), int(figure.get_figwidth() / 2.6)))
+    figure.legend(handles, words, loc="outside upper center", ncols=ncols, frameon=False, fontsize=TICKS)
+    return None
+
+
 def dress(axes: Axes) -> None:
     """Big letters, no box."""
     axes.spines[["top", "right"]].set_visible(False)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from .canvas import line
 
 Array = NDArray[np.float64]
-BINS = 40
+BINS = 30
 
 
 def edges(values: Sequence[Array], bins: int = BINS) -> Array:

@@ -19,7 +19,7 @@ from .layers import Layer
 Array = NDArray[np.float64]
 GRID = 81
 # Sizes in the drawing's own units: layers are 3 apart, nodes 1.
-APART, HALF, TALL = 3.4, 0.34, 0.42
+APART, HALF, TALL = 3.4, 0.45, 0.48
 WHERE = (0.34, 0.62, 0.48, 0.76)
 
 
@@ -77,7 +77,9 @@ def draw_network(axes: Axes, fits: Sequence[dict[str, Array]], plan: Sequence[La
     _nodes(axes, at, plan, names)
     low, high = min(y for column in at for _, y in column), max(y for column in at for _, y in column)
     axes.set(xlim=(-0.9, APART * len(plan) + 0.9), ylim=(low - 0.75, high + 1.15), xticks=[], yticks=[])
-    axes.set_xlabel(f"each small axis: -{reach:.2g} to {reach:.2g}, the tick at 0; above a node: its bias")
+    axes.set_xlabel(
+        f"each small axis: -{reach:.2g} to {reach:.2g}, the tick at 0;\nall drawn to one height; above a node: its bias"
+    )
 
 
 def _flat(fit: dict[str, Array], plan: Sequence[Layer]) -> list[Array]:
@@ -91,14 +93,16 @@ def _height(place: int, size: int, tallest: int) -> float:
 
 
 def _stand(axes: Axes, draws: Sequence[Array], place: Sequence[float], reach: float) -> None:
-    """The densities of one weight on a small axis with its middle, 0, at `place`; the first fit's is filled."""
+    """The densities of one weight on a small axis with its middle, 0, at `place`; the first fit's is filled.
+
+    Each is drawn to the same height: a sharp one would leave nothing of a broad one.
+    """
     x, y = place
     curves = [density_curve(d, reach) for d in draws]
-    top = max(float(curve.heights.max()) for curve in curves)
     axes.plot([x - HALF, x + HALF], [y, y], color="black", linewidth=0.8, zorder=2)
     axes.plot([x, x], [y - 0.05, y + 0.05], color="black", linewidth=0.8, zorder=4)
     for i, curve in enumerate(curves):
-        across, up = x + curve.values / reach * HALF, y + curve.heights / top * TALL
+        across, up = x + curve.values / reach * HALF, y + curve.heights / curve.heights.max() * TALL
         if i == 0:
             axes.fill_between(across, y, up, color=colour(0), alpha=0.85, linewidth=0.8, zorder=2.5)
         else:
@@ -115,5 +119,5 @@ def _nodes(axes: Axes, at: list[list[tuple[float, float]]], plan: Sequence[Layer
             axes.annotate(word, (x, y), (shift, 0), textcoords="offset points", ha=side, va="center", fontsize=TICKS)
         if k:
             layer = plan[k - 1]
-            title = layer.weights + (f", {layer.biases}" if layer.biases else "")
+            title = f"layer {k}: {layer.weights}" + (f", {layer.biases}" if layer.biases else "")
             axes.text(APART * (k - 0.5), top, title, ha="center", fontsize=TICKS + 2)

@@ -31,7 +31,8 @@ def data_points(axes: Axes, fit: Posterior, output: int = 0, place: int = 0) -> 
             continue
         rows = slice(None, None, -(-len(x) // MOST))
         across, up = original(data, x[rows, place], place), observed(fit, y[rows], output)
-        style: dict[str, Any] = {"color": "black", "mfc": face, "markersize": 6, "linestyle": "none"}
+        size = 6 if len(across) <= 200 else 4
+        style: dict[str, Any] = {"color": "black", "mfc": face, "markersize": size, "linestyle": "none"}
         axes.plot(across, up, marker="o", label=label, zorder=4 if face == "black" else 3.5, **style)
 
 

@@ -47,7 +47,7 @@ def draw(fits: Sequence[Posterior], on: Axes | None, *, output: int = 0) -> list
 
 def _band(axes: Axes, x: Array, found: Band, order: NDArray[np.int64], label: str, place: int, *, filled: bool) -> None:
     axes.plot(x, found.mean[order], linewidth=3, label=label, zorder=3, **line(place))
-    for (low, high), alpha, width in zip((found.outer, found.inner), (0.15, 0.3), (1.0, 1.5), strict=True):
+    for (low, high), alpha, width in zip((found.outer, found.inner), (0.15, 0.3), (1.3, 2.0), strict=True):
         if filled:
             hatch = "///" if place else None
             axes.fill_between(

@@ -42,7 +42,7 @@ def draw(fits: Sequence[Posterior], on: Axes | None) -> list[Axes]:
             _curves(axes, fit, term, label, i) for i, (fit, label) in enumerate(zip(fits, labels(fits), strict=True))
         ]
         axes.set_ylim(*_window(np.concatenate(drawn)))
-        axes.set(xlabel="step", ylabel=f"{name} (nats)", title=name)
+        axes.set(xlabel="step", ylabel="nats", title=name)
     evidence = _log_evidence(fits)
     if evidence is not None:
         low, high = shown[0].get_ylim()
@@ -62,7 +62,7 @@ def _curves(axes: Axes, fit: Posterior, term: str, label: str, place: int) -> ND
         axes.plot(steps, curve, linewidth=0.5, alpha=0.35, color=style["color"], zorder=1)
         smooth = np.convolve(curve, np.ones(width) / width, mode="valid")
         name = label if len(values) == 1 else f"{label}, restart {r}"
-        axes.plot(steps[width - 1 :], smooth, linewidth=2.5, label=name, zorder=2, **style)
+        axes.plot(steps[width // 2 :][: len(smooth)], smooth, linewidth=2.5, label=name, zorder=2, **style)
     return np.asarray(values[:, values.shape[1] // 10 :].ravel())
 
 

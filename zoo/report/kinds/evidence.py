@@ -15,6 +15,9 @@ from zoo.core.posterior import Posterior
 
 from ..canvas import TICKS, fill, legend, panels
 
+# A KL of more than so many times the next one's is cut.
+CUT = 15
+
 
 def draw(
     fits: Sequence[Posterior],
@@ -57,19 +60,19 @@ def draw(
 def _bars(axes: Axes, bars: np.ndarray) -> None:
     """A column of (step, elbo, kl, log_evidence) each; bars stand on a floor below the lowest ELBO shown."""
     steps, elbo, kl, evidence = bars.T
-    # The first moment may be thousands of nats off: it must not flatten the others.
-    shown = np.maximum(elbo, evidence - 4 * max(float(np.median(kl)), 1e-3))
-    floor = float(shown.min() - 0.35 * max(float((evidence - shown).max()), 1e-3))
+    # The first moment may be thousands of nats off: then its bar is cut, so that it does not flatten the others.
+    first, second = np.sort(kl)[::-1][:2]
+    tall = max(float(min(first, CUT * second)), 1e-3)
+    floor, top = float(evidence.max()) - 1.25 * tall, float(evidence.max())
     place = np.arange(len(bars))
     axes.bar(place, elbo - floor, bottom=floor, width=0.6, label="ELBO", **fill(0))
     axes.bar(place, kl, bottom=elbo, width=0.6, label="KL(q || posterior)", **fill(1))
     axes.axhline(
         float(evidence[-1]), color="black", linewidth=2, linestyle="--", label=f"log evidence {evidence[-1]:.4f}"
     )
-    top = float(evidence.max())
     axes.set_ylim(floor, top + 0.45 * (top - floor))
     for i in place:
-        text = f"ELBO {elbo[i]:.3f}\nKL {kl[i]:.3f}"
+        text = f"ELBO {elbo[i]:.3f}\nKL {kl[i]:.3f}" + ("\n(cut)" if elbo[i] < floor else "")
         axes.annotate(text, (i, top), (0, 6), textcoords="offset points", ha="center", va="bottom", fontsize=TICKS)
     axes.set_xticks(place, [f"{int(step)}" for step in steps])
     axes.set(xlabel="step of Adam", ylabel="nats")

@@ -10,7 +10,8 @@ from matplotlib.axes import Axes
 
 from zoo.core.posterior import Posterior
 
-from ..canvas import colour, labels, legend, marker, panels
+from ..bands import names
+from ..canvas import colour, labels, legend_above, marker, panels
 from ..picked import Picks, axis_name, equal, picked
 
 MOST = 30
@@ -40,10 +41,10 @@ def draw(
         axes.set_yticks(range(len(rows)), rows)
         axes.set_ylim(len(rows) - 0.4, -0.6)
         only = picks[0][rows[0]]
-        axes.set_xlabel(axis_name(fits[0], name, only))
+        axes.set_xlabel(names(fits[0], output)[1] if only.original else axis_name(fits[0], name, only))
     shown[0].set_title("median, central 50 % and 95 %")
     if len(fits) > 1:
-        legend(shown[0])
+        legend_above(shown, on)
     return shown
 
 
@@ -61,7 +62,7 @@ def _intervals(axes: Axes, fit: Posterior, found: Picks, rows: list[str], label:
         "color": "white",
         "mec": "black",
         "mew": 1.5,
-        "markersize": 9,
+        "markersize": 7,
         "zorder": 3,
     }
     axes.plot(ends[:, 2], heights, marker=marker(place), label=label, **style)

@@ -1,4 +1,4 @@
-"""Functions drawn from the posterior; an exact fit of a line: after 0, 1, 2, 5, 10 and all rows, a panel each.
+"""Functions drawn from the posterior; an exact fit of a line: after 0, 1, 2, 5, 10 and 25 rows, a panel each.
 
 Source: Thome, "Bayesian linear regression: sequential learning"; Bishop 2006, figure 3.7.
 """
@@ -15,7 +15,7 @@ from zoo.core.posterior import Posterior
 from zoo.infer.dispatch import run
 
 from ..bands import names
-from ..canvas import colour, labels, legend, panels
+from ..canvas import colour, labels, legend_above, panels
 from ..inputs import Grid, common_data, curves, grid, x_name
 from ..points import data_points
 
@@ -63,7 +63,7 @@ def draw(
             axes.set_xlabel(x_name(data, input))
         if i % 3 == 0:
             axes.set_ylabel(names(fits[0], output)[1])
-    legend(axes_of[-1])
+    legend_above(list(reversed(axes_of)), on)
     return axes_of
 
 

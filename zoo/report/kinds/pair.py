@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from zoo.core.posterior import Posterior
 from zoo.core.tensors import to_numpy
 
-from ..canvas import colour, labels, legend, marker, panels
+from ..canvas import colour, labels, legend, legend_above, marker, panels
 from ..histograms import outlines
 from ..picked import Pick, Picks, axis_name, equal, picked
 
@@ -55,8 +55,9 @@ def draw(
         else:
             _scatter(axes, fits, picks, rows[c], rows[r])
         _outer_labels_only(axes, r, c, count)
-    legend(shown[count], loc="best") if len(fits) > 1 else None
-    return [axes for i, axes in enumerate(shown) if i % count <= i // count]
+    kept = [axes for i, axes in enumerate(shown) if i % count <= i // count]
+    legend_above(kept, on)
+    return kept
 
 
 def _outer_labels_only(axes: Axes, row: int, column: int, count: int) -> None:

@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from zoo.core.posterior import Posterior
 
-from ..canvas import colour, labels, legend, panels
+from ..canvas import colour, labels, legend_above, panels
 from ..histograms import edges
 from ..replicated import Replicated, replicated
 
@@ -41,11 +42,18 @@ def draw(
     every = [(name, found) for fit, name in zip(fits, names, strict=True) for found in replicated(fit, site, output)]
     shown = panels(on, len(every), (7.2, 5.2), sharey=len(every) == len(fits))
     for axes, (name, found) in zip(shown, every, strict=True):
-        (_counts if found.labels else _histogram)(axes, found)
+        if found.labels:
+            _counts(axes, found)
+        else:
+            # Fits of one site have common bins, so that their panels can be compared.
+            same = [other for _, other in every if other.name == found.name]
+            ends = [np.quantile(other.drawn, (0.001, 0.999)) for other in same]
+            _histogram(axes, found, edges([found.observed, *ends], BINS))
         axes.set_xlabel(found.name)
-        axes.set_title(f"{name}: {'labels' if found.labels else p_values(found)}" if not found.labels else name)
+        axes.set_title(name if found.labels else f"{name}\n{p_values(found)}")
         axes.set_ylabel("rows")
-    legend(shown[0])
+        axes.yaxis.set_major_locator(MaxNLocator(integer=True))
+    legend_above(shown, on)
     return shown
 
 
@@ -58,8 +66,7 @@ def p_values(found: Replicated) -> str:
     return "p-values " + ", ".join(said)
 
 
-def _histogram(axes: Axes, found: Replicated) -> None:
-    cuts = edges([found.observed, np.quantile(found.drawn, (0.001, 0.999))], BINS)
+def _histogram(axes: Axes, found: Replicated, cuts: Array) -> None:
     counts = np.asarray([np.histogram(row, cuts)[0] for row in found.drawn])
     low, middle, high = np.quantile(counts, LEVELS, axis=0)
     axes.stairs(high, cuts, baseline=low, fill=True, color=colour(0), alpha=0.3, label="drawn: central 95 %")

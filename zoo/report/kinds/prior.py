@@ -15,13 +15,13 @@ from zoo.core.posterior import Posterior
 from zoo.infer.dispatch import run
 
 from ..bands import names
-from ..canvas import panels
+from ..canvas import legend_above, panels
 from ..inputs import common_data, grid, x_name
 from ..points import data_points
 from . import density
 from .lines import fan
 
-DRAWS = 200
+DRAWS = 2000
 
 
 def draw(fits: Sequence[Posterior], on: Axes | None, *, output: int = 0, input: int = 0, draws: int = 30) -> list[Axes]:
@@ -45,6 +45,7 @@ def draw(fits: Sequence[Posterior], on: Axes | None, *, output: int = 0, input: 
         data_points(axes, prior, output, input)
         axes.set_xlabel(x_name(data, input))
         axes.set_title(_title(prior))
+    legend_above(shown, on)
     shown[0].set_ylabel(names(priors[0], output)[1])
     return shown
 

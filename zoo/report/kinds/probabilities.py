@@ -51,14 +51,14 @@ def draw(fits: Sequence[Posterior], on: Axes | None, *, rows: int | Sequence[int
     held = _Rows(data.x, data.y, False) if data.x_test is None else _Rows(data.x_test, data.y_test, True)
     wanted = _wanted(rows, len(held.x), 1 if on is not None or data.x.shape[1] == 0 else INPUTS)
     names = _names(fits[0])
-    shown = panels(on, len(wanted), (max(5.5, 0.8 * len(names) * (len(fits) + 1)), 5.0), sharey=True)
+    shown = panels(on, len(wanted), (max(4.6, 0.45 * len(names) * (len(fits) + 1)), 4.6), sharey=True)
     found = [_quantiles(fit, held, wanted) for fit in fits]
     for r, axes in enumerate(shown):
         for i, (label, (mean, low, high)) in enumerate(zip(labels(fits), found, strict=True)):
             _bars(axes, mean[r], low[r], high[r], label, i, len(fits))
         axes.set_xticks(range(len(names)), names)
         axes.set_title(_title(data, held, wanted[r], names))
-        axes.set_ylim(0, 1.02)
+        axes.set(ylim=(0, 1.02), xlabel=str(data.info.get("y_name") or "y"))
     shown[0].set_ylabel("probability (5 to 95 %)")
     legend(shown[0])
     return shown

@@ -13,7 +13,7 @@ from scipy import stats
 
 from zoo.core.posterior import Posterior
 
-from ..canvas import labels, legend, line, panels
+from ..canvas import labels, legend_above, line, panels
 from ..picked import Pick, picked
 from .trace import judged
 
@@ -50,7 +50,7 @@ def draw(
                 _histograms(axes, found[label])
                 axes.set_title(f"{names[c]}: {label}{judged(fit, found[label])}".replace(", R-hat", "\nR-hat"))
             axes.set(xlabel="rank among all draws", ylabel="draws of a chain")
-    legend(shown[0], loc="lower right", ncols=2)
+    legend_above(shown, on)
     return shown
 
 
@@ -65,5 +65,5 @@ def _histograms(axes: Axes, pick: Pick) -> None:
     axes.axhline(draws / bins, color="black", linewidth=1, linestyle=":")
     for c, chain in enumerate(ranks):
         style = {name: value for name, value in line(c).items() if name in ("color", "linestyle")}
-        axes.stairs(np.histogram(chain, cuts)[0], cuts, linewidth=2, label=f"chain {c}", **style)
+        axes.stairs(np.histogram(chain, cuts)[0], cuts, baseline=None, linewidth=2, label=f"chain {c}", **style)
     axes.set_ylim(bottom=0)

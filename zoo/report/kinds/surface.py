@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from matplotlib import colormaps
 from matplotlib.axes import Axes
+from matplotlib.colors import ListedColormap
 
 from zoo.core.posterior import Posterior
 
 from ..bands import classes, names
-from ..canvas import LABEL, TICKS, labels, legend, panels
+from ..canvas import LABEL, TICKS, labels, legend_above, panels
 from ..inputs import SIDE, Array, common_data, curves, square, x_name
 from ..points import map_points
 
@@ -46,16 +48,21 @@ def draw(fits: Sequence[Posterior], on: Axes | None, *, output: int = 0, show: s
     high = 1.0 if probability else max(float(m.max()) for m in maps)
     across, up, _ = square(fits[0])
     for axes, fit, label, values in zip(shown, fits, labels(fits), maps, strict=True):
-        mesh = axes.pcolormesh(across, up, values, cmap="cividis", vmin=low, vmax=high, shading="gouraud")
+        mesh = axes.pcolormesh(across, up, values, cmap=light(), vmin=low, vmax=high, shading="gouraud")
         _contours(axes, across, up, values, PROBABILITIES if probability else np.linspace(low, high, 9)[1:-1])
         map_points(axes, fit)
         axes.set(xlabel=x_name(data, 0), title=label, xlim=across[[0, -1]], ylim=up[[0, -1]])
     shown[0].set_ylabel(x_name(data, 1))
-    legend(shown[0], loc="upper left")
+    legend_above(shown, on)
     bar = shown[0].figure.colorbar(mesh, ax=shown)
     what = "" if show == "mean" else "sd of "
     bar.set_label(what + names(fits[0], output)[1], fontsize=LABEL)
     return shown
+
+
+def light() -> ListedColormap:
+    """White to a middle blue: lightness falls evenly, and black lines and letters can be read on all of it."""
+    return ListedColormap(colormaps["Blues"](np.linspace(0, 0.65, 256)))
 
 
 def _map(fit: Posterior, output: int, show: str) -> Array:

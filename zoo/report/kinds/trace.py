@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from zoo.core import diagnostics
 from zoo.core.posterior import Posterior
 
-from ..canvas import labels, legend, line, panels
+from ..canvas import labels, legend_above, line, panels
 from ..picked import Pick, axis_name, picked
 
 MOST = 6
@@ -34,7 +34,9 @@ def draw(
             )
     picks = [picked(fit, site, output, MOST) for fit in fits]
     rows = list(picks[0])
-    shown = panels(on, len(rows) * len(fits), (9.0, 2.9) if len(fits) == 1 else (6.5, 2.9), len(fits), sharex="col")
+    shown = panels(
+        on, len(rows) * len(fits), (9.0, 2.9) if len(fits) == 1 else (6.5, 2.9), len(fits), sharex="col", sharey="row"
+    )
     names = labels(fits)
     for r, label in enumerate(rows):
         for c, (fit, found) in enumerate(zip(fits, picks, strict=True)):
@@ -46,7 +48,7 @@ def draw(
             if r + 1 == len(rows):
                 axes.set_xlabel("draw")
     if 1 < fits[0].shape[0] <= MOST:
-        legend(shown[0], loc="upper right", ncols=2)
+        legend_above(shown, on)
     return shown
 
 

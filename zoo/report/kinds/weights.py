@@ -65,7 +65,6 @@ def _network(fits: Sequence[Posterior], on: Axes | None, plan: Sequence[Layer]) 
     names = [x_name(data, i) for i in range(plan[0].fan_in)]
     wanted = [name for layer in plan for name in (layer.weights, layer.biases) if name]
     draw_network(axes, [{name: _draws(fit, name) for name in wanted} for fit in fits], plan, names)
-    axes.set_title("densities of the weights")
     axes.spines[:].set_visible(False)
     handles = [Patch(color=colour(0)), *(Line2D([], [], linewidth=2, **line(i)) for i in range(1, len(fits)))]
     legend(axes, handles=handles, labels=labels(fits), loc="lower left")
@@ -101,7 +100,7 @@ def _each(fits: Sequence[Posterior], on: Axes | None, names: list[str], plan: Se
     """A panel a number."""
     picks = [picked(fit, names, 0, EDGES) for fit in fits]
     count = len(picks[0])
-    shown = panels(on, count, (5.4, 4.0) if count < 7 else (4.6, 3.6), 3 if count < 10 else 5)
+    shown = panels(on, count, (5.4, 4.0) if count < 7 else (4.6, 3.6), 3 if count < 10 else 4)
     for axes, label in zip(shown, picks[0], strict=True):
         values = [equal(fit, found[label].values) for fit, found in zip(fits, picks, strict=True) if label in found]
         outlines(axes, values, labels(fits), 30)
