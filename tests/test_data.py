@@ -12,7 +12,7 @@ from sklearn import datasets
 
 import zoo
 from zoo.core.problem import Data
-from zoo.data import labels, tables, toy
+from zoo.data import labels, standard, tables, toy
 
 
 @pytest.fixture
@@ -136,7 +136,11 @@ BAD = {
     "missing values": ("a,b,y\n1,,2\n3,nan,4\n5,6,7\nNA,1,2\n", {}, r"3 missing .*'a' \(1\), 'b' \(2\)"),
     "infinite": ("a,y\n1,2\ninf,3\n4,5\n", {}, r"1 missing or infinite .*'a' \(1\)"),
     "missing target": ("a,y\n1,2\n3,\n4,5\n", {}, r"1 missing .*'y' \(1\)"),
-    "text": ("a,sex,y\n1,male,2\n2,female,3\n3,male,1\n", {}, "'sex'.*'male'.*numbers"),
+    "a class in no training row": (
+        "a,sex,y\n1,male,2\n2,female,3\n3,male,1\n4,male,1\n",
+        {"test": 0.5, "seed": 3},
+        "'sex'.*'female' in held-out rows only.*Join",
+    ),
     "text target": ("a,kind\n1,cat\n2,dog\n3,cat\n", {}, "'kind'.*'cat'.*classify=True"),
     "constant": ("a,b,y\n" + "\n".join(f"{i},.1,{i % 3}" for i in range(12)), {}, "'b'.*constant.*Drop"),
     "constant target": ("a,y\n1,2\n3,2\n4,2\n", {}, "'y'.*constant"),
@@ -201,8 +205,8 @@ def test_constant_means_tiny_against_its_mean_not_zero():
     # float32's mean of a constant column leaves an sd of 6e-8 of it: a test for 0 would divide by that.
     column = torch.full((1000, 1), 0.1)
     assert 0 < float((column - column.mean(0)).square().mean().sqrt()) < 1e-6
-    assert tables.constant(np.full((1000, 1), 0.1)).all()
-    assert not tables.constant(1e8 + np.random.default_rng(0).normal(size=(1000, 1))).any()
+    assert standard.constant(np.full((1000, 1), 0.1)).all()
+    assert not standard.constant(1e8 + np.random.default_rng(0).normal(size=(1000, 1))).any()
 
 
 # -- labels --------------------------------------------------------------------------------------------------
@@ -245,7 +249,7 @@ def test_a_measured_target_is_no_class_and_a_class_no_measurement():
         zoo.load("logistic_regression", "diabetes")
     with pytest.raises(ValueError, match="a measured target, got the classes setosa"):
         zoo.load("bnn_regression", "iris")
-    with pytest.raises(ValueError, match=r"3 different values.*y == positive class"):
+    with pytest.raises(ValueError, match=r"two classes apart.*setosa, .*softmax_regression"):
         zoo.load("logistic_regression", "iris")
     assert zoo.load("logistic_regression", "breast_cancer").data.y.dtype == torch.float32
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import Tensor
 
-from .problem import Exact, Problem
+from .problem import Data, Exact, Problem
 
 KINDS = ("markov", "iid", "members")
 
@@ -101,6 +101,8 @@ class Posterior:
         """
         from .predictive import log_likelihood
 
+        if x is not None and y is None and isinstance(self.problem.data, Data):
+            x, y = _with_targets(self.problem.data, x)
         return log_likelihood(self, x, y)
 
     def to_arviz(self, *, prior: bool = False, log_likelihood: bool = True, warmup: bool = False) -> Any:
@@ -128,3 +130,11 @@ class Posterior:
             f"Posterior({self.problem.name}, {self.method}: {chains} x {draws} draws of "
             f"{', '.join(self.draws)}; {seconds:.1f} s; {self.outcome})"
         )
+
+
+def _with_targets(data: Data, x: Any) -> tuple[Any, Tensor | None]:
+    """The inputs and targets of a table's raw rows; other inputs as they are."""
+    from zoo.data.files import is_table
+    from zoo.data.ready import new_rows
+
+    return new_rows(data, x) if is_table(x) else (x, None)

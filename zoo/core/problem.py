@@ -207,7 +207,8 @@ class Problem:
         """The model's arguments for prediction: targets left out where the zoo knows which they are.
 
         Args:
-            x: New inputs (m, d), or a dict of arguments for a model on a dict; None: the training inputs.
+            x: New inputs (m, d), or a dict of arguments for a model on a dict; None: the training inputs. Where
+                the data came from a table also raw rows: a file, a pandas DataFrame or a dict of columns.
         """
         if isinstance(self.data, Data):
             return (self.data.x if x is None else self._new_inputs(x), None), dict(self.hyper)
@@ -216,7 +217,13 @@ class Problem:
         return (), {**self.data, **(x or {}), **self.hyper}
 
     def _new_inputs(self, x: Any) -> Tensor:
+        from zoo.data.files import is_table
+
         own = self.tensor
+        if is_table(x):
+            from zoo.data.ready import new_inputs
+
+            x = new_inputs(self.data, x)  # type: ignore[arg-type]
         new = _inputs(_inputs(x, "x").to(own), "x")  # twice: 1e39 is finite, but not in float32
         if new.shape[1:] != own.shape[1:]:
             raise ValueError(

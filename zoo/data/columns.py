@@ -1,117 +1,113 @@
-"""Columns of a table: read from a CSV file, checked, and turned into numbers or classes."""
+"""Columns of a table: numbers where every cell is one, text elsewhere; what is missing; which are classes."""
 
 from __future__ import annotations
 
-import csv
-from pathlib import Path
+import re
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 MISSING = {"", "na", "n/a", "nan", "null", "none", "?"}
+DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?")
 
 
 class Table(NamedTuple):
-    """Named columns of equal length: float64 where every cell is a number (missing: NaN), else text."""
+    """Named columns of equal length: float64 where every cell is a number (missing: NaN), else text.
+
+    Args:
+        columns: {name: (n,)}, text as an array of objects.
+        source: What to call the table in messages.
+        lines: The line of each row in its file; () for tables in memory.
+    """
 
     columns: dict[str, np.ndarray]
     source: str
+    lines: Sequence[int] = ()
 
     @property
     def names(self) -> list[str]:
         """The columns' names, in the file's order."""
         return list(self.columns)
 
+    @property
+    def rows(self) -> int:
+        """How many rows."""
+        return len(next(iter(self.columns.values()), ()))
+
+    def place(self, row: int) -> str:
+        """Where a row is found: its line in the file, or its number from 0."""
+        return f"line {self.lines[row]}" if len(self.lines) else f"row {row}"
+
+    def taking(self, rows: np.ndarray) -> Table:
+        """The table's rows where `rows` (n,) is true."""
+        lines = [line for line, kept in zip(self.lines, rows, strict=True) if kept] if len(self.lines) else ()
+        return Table({name: column[rows] for name, column in self.columns.items()}, self.source, lines)
+
     def numbers(self, names: list[str]) -> np.ndarray:
         """Columns (n, len(names)) in float64; ValueError for text and for missing or infinite values."""
         for name in names:
-            if self.columns[name].dtype == object:
-                text = next(cell for cell in self.columns[name] if _number(cell) is None)
-                raise ValueError(
-                    f"{self.source}: column '{name}' holds text ({text!r}), only numbers are allowed. "
-                    "Code it as numbers or drop it; a class to predict may be text: classify=True."
-                )
+            self.check_numbers(name)
         self.complete(names)
-        length = len(next(iter(self.columns.values())))
-        return np.stack([self.columns[n] for n in names], 1) if names else np.empty((length, 0))
+        return np.stack([self.columns[n] for n in names], 1) if names else np.empty((self.rows, 0))
+
+    def check_numbers(self, name: str) -> None:
+        """ValueError that names a cell of text, if the column holds any."""
+        column = self.columns[name]
+        if column.dtype != object:
+            return
+        bad = [i for i, cell in enumerate(column) if number(cell) is None]
+        where = f"{self.source}: column '{name}'"
+        if all(DECIMAL_COMMA.fullmatch(column[i]) for i in bad):
+            raise ValueError(
+                f"{where} is written with decimal commas ({self.place(bad[0])}: {column[bad[0]]!r}). "
+                "Read it with decimal=',' (zoo run --decimal ,), its columns separated by semicolons or tabs."
+            )
+        few = "Correct them" if len(bad) < len(column) / 2 else "Code it as numbers or drop it"
+        raise ValueError(
+            f"{where} holds text in {len(bad)} of {len(column)} rows ({self.place(bad[0])}: {column[bad[0]]!r}), only "
+            f"numbers are allowed. {few}; a class to predict may be text: classify=True."
+        )
 
     def complete(self, names: list[str]) -> None:
         """ValueError that counts the missing and infinite values of these columns, if there are any."""
-        bad = {name: _missing(self.columns[name]) for name in names}
+        bad = {name: int(missing(self.columns[name]).sum()) for name in names}
         if total := sum(bad.values()):
+            rows = int(incomplete(self, names).sum())
             where = ", ".join(f"'{name}' ({count})" for name, count in bad.items() if count)
             raise ValueError(
-                f"{self.source} has {total} missing or infinite values, in columns {where}. "
-                "Drop those rows or fill them in first."
+                f"{self.source} has {total} missing or infinite values, in columns {where}. Fill them in, or drop "
+                f"the {rows} of {self.rows} rows that hold them: missing='drop' (zoo run --missing drop)."
             )
 
 
-def _missing(column: np.ndarray) -> int:
+def missing(column: np.ndarray) -> np.ndarray:
+    """Which cells of a column (n,) are missing or infinite."""
     if column.dtype == object:
-        return sum(cell.lower() in MISSING for cell in column)
-    return int((~np.isfinite(column)).sum())
+        return np.array([cell.lower() in MISSING for cell in column], dtype=bool)
+    return ~np.isfinite(column)
 
 
-def _number(cell: str) -> float | None:
+def incomplete(table: Table, names: Iterable[str]) -> np.ndarray:
+    """Which rows (n,) lack a value in one of the columns."""
+    return np.logical_or.reduce([np.zeros(table.rows, dtype=bool), *(missing(table.columns[n]) for n in names)])
+
+
+def number(cell: str) -> float | None:
     """The cell as a number, NaN where it is missing, None where it is text."""
     if cell.lower() in MISSING:
         return float("nan")
     try:
-        return float(cell)
+        return None if "_" in cell else float(cell)  # Python reads 1_000 as a number
     except ValueError:
         return None
 
 
-def read(path: Path) -> Table:
-    """A CSV file whose first line names the columns; commas, semicolons, tabs or bars between them.
-
-    Raises:
-        ValueError: For an empty file, a first line of numbers, a name used twice, a line of another length; for
-            a file that is not UTF-8, or that csv can't read.
-    """
-    lines = _lines(path)
-    if not lines:
-        raise ValueError(f"{path} is empty. Its first line must name the columns, separated by commas.")
-    names = [cell.strip() for cell in lines[0][1]]
-    _check_names(names, path)
-    for number, row in lines[1:]:
-        if len(row) != len(names):
-            raise ValueError(
-                f"{path}: line {number} has {len(row)} fields, the header {len(names)}. "
-                "Give every line one field a column, quoted where the text holds the delimiter."
-            )
-    cells = [[row[i].strip() for _, row in lines[1:]] for i in range(len(names))]
-    return Table({name: _column(column) for name, column in zip(names, cells, strict=True)}, str(path))
-
-
-def _lines(path: Path) -> list[tuple[int, list[str]]]:
-    """The lines that are not blank, each with its number, cut into cells."""
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        byte = f"byte 0x{error.object[error.start]:02x} at position {error.start}"
-        raise ValueError(f"{path} is not UTF-8 text ({byte}). Save it as 'CSV UTF-8' and load it again.") from None
-    delimiter = max(",;\t|", key=text.partition("\n")[0].count)
-    try:
-        rows = [*csv.reader(text.splitlines(), delimiter=delimiter)]
-    except csv.Error as error:
-        raise ValueError(
-            f"{path} can't be read as CSV: {error}. Check its quotes: one that is never closed swallows the rest."
-        ) from None
-    return [(i, row) for i, row in enumerate(rows, 1) if any(row)]
-
-
-def _check_names(names: list[str], path: Path) -> None:
-    if any(_number(name) is not None for name in names):
-        raise ValueError(f"{path}: the first line must hold column names, got {', '.join(names[:5])}. Add a header.")
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise ValueError(f"{path}: column '{twice[0]}' stands twice in the header. Rename one.")
-
-
-def _column(cells: list[str]) -> np.ndarray:
-    numbers = [_number(cell) for cell in cells]
-    if any(number is None for number in numbers):
+def parsed(cells: list[str], decimal: str = ".") -> np.ndarray:
+    """A column (n,): float64 where every cell is a number, else the cells."""
+    points = [c.replace(",", ".") if DECIMAL_COMMA.fullmatch(c) else c for c in cells] if decimal == "," else cells
+    numbers = [number(cell) for cell in points]
+    if any(value is None for value in numbers):
         return np.array(cells, dtype=object)
     return np.array(numbers, dtype=np.float64)
 
@@ -139,8 +135,12 @@ def classes(table: Table, target: str) -> tuple[np.ndarray, list[str]]:
     if measured or len(found) > max(2, len(column) // (2 if text else 5)):
         raise ValueError(
             f"{where} has {len(found)} different values in {len(column)} rows, too many (or too uneven) for "
-            "classes. Use a regression model (classify=False), or name another target."
+            "classes. Use a regression model such as linear_regression (classify=False), or name another target."
         )
     code = {value: i for i, value in enumerate(found)}
-    names = [value if isinstance(value, str) else f"{value:g}" for value in found]
-    return np.array([code[value] for value in column.tolist()], dtype=np.int64), names
+    return np.array([code[value] for value in column.tolist()], dtype=np.int64), [named(value) for value in found]
+
+
+def named(value: str | float) -> str:
+    """A class's name: a number without needless digits."""
+    return value if isinstance(value, str) else f"{value:g}"

@@ -29,6 +29,12 @@ def binary(data: Data) -> Data:
     found = _found(data)
     signed = -1.0 in found
     if not set(found) <= ({-1.0, 1.0} if signed else {0.0, 1.0}):
+        names = [str(name) for name in data.info.get("classes") or ()]
+        if len(names) > 2:
+            raise ValueError(
+                f"this model tells two classes apart, got the {len(names)} classes {', '.join(names[:5])}"
+                f"{', ...' if len(names) > 5 else ''}. Use softmax_regression, or a target of two classes."
+            )
         coded = all(v == round(v) for v in found)
         advice = "Recode them: y = (y == positive class)." if coded else "Load a table with classify=True."
         raise ValueError(f"labels must be 0/1 or -1/+1, got {_shown(found)}. {advice}")

@@ -14,22 +14,48 @@ from zoo.cli.values import options
 from zoo.core.words import nearest
 
 if TYPE_CHECKING:
+    from zoo.core.posterior import Posterior
     from zoo.core.problem import Problem
 
 HELP = "one method on one model; prints a table, writes the fit"
+TABLE = ("target", "classify", "missing", "ignore", "test", "decimal", "split")
+UNITS = (
+    "weights are per standardised column, the log evidence is of standardised {0}; f and predictions are in its units"
+)
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """The model, the method, the data and the options of each."""
     parser.add_argument("name", metavar="NAME", help="a model of `zoo list`")
     parser.add_argument("-m", "--method", required=True, help="a method of `zoo list`")
-    parser.add_argument("--data", metavar="FILE", help="a CSV file, or a bundled set such as diabetes")
-    parser.add_argument("--target", metavar="COLUMN", help="the column of --data to predict; default: the last")
+    _table_arguments(parser)
     pairs: dict[str, Any] = {"action": "append", "default": [], "metavar": "NAME=VALUE"}
     parser.add_argument("--set", **pairs, help="a hyperparameter (zoo show MODEL)")
     parser.add_argument("--opt", **pairs, help="an option of the method (zoo show METHOD)")
     parser.add_argument("--seed", type=int, default=0, help="of the data or their split, and of the method")
     parser.add_argument("-o", "--output", metavar="FIT.nc", help="write the fit to this file")
+
+
+def _table_arguments(parser: argparse.ArgumentParser) -> None:
+    """What `zoo.data.tables.load` takes; None where it is not given."""
+    add = parser.add_argument
+    add("--data", metavar="FILE", help="a CSV, TSV or Parquet file, or a set's name (zoo list --data)")
+    add("--target", metavar="COLUMN", nargs="+", help="the column of --data to predict, or several; default: the last")
+    add("--classify", action="store_true", help="the target is a class, whatever the model")
+    add("--missing", choices=("refuse", "drop"), help="drop: leave out rows without a value; default: refuse them")
+    add("--ignore", metavar="COLUMN", nargs="+", help="columns of --data to leave out")
+    add("--test", metavar="SHARE", type=float, help="share of the rows held out; default: 0.2")
+    add("--decimal", choices=(".", ","), help="what stands before the decimals in the file; default: a point")
+    add("--split", metavar="K", type=int, help="which published split of a uci/ set; default: 0")
+
+
+def _table_options(args: argparse.Namespace) -> dict[str, Any]:
+    """Those that were given."""
+    # 0 rows to test and split 0 are choices too.
+    given = {n: value for n in TABLE if (value := getattr(args, n)) is not None and value is not False}
+    if len(given.get("target", ())) == 1:
+        given["target"] = given["target"][0]
+    return given
 
 
 def _check(args: argparse.Namespace) -> None:
@@ -38,8 +64,8 @@ def _check(args: argparse.Namespace) -> None:
         raise ValueError(nearest(args.name, catalogue.models(), "model"))
     if args.method not in catalogue.methods():
         raise ValueError(nearest(args.method, catalogue.methods(), "method"))
-    if args.target is not None and args.data is None:
-        raise ValueError("--target names a column of --data, but no --data was given. Give both or neither.")
+    if args.data is None and (given := list(_table_options(args))):
+        raise ValueError(f"--{given[0]} says how to read --data, but no --data was given. Give both or neither.")
     if args.output is not None and not Path(args.output).absolute().parent.is_dir():
         raise ValueError(f"-o must be in an existing folder, got {args.output!r}. Make the folder first.")
 
@@ -54,9 +80,9 @@ def _problem(args: argparse.Namespace) -> Problem:
         return zoo.load(args.name, seed=args.seed, **hyper)
     from zoo.data import tables
 
-    classify = getattr(importlib.import_module(f"zoo.{args.name}"), "CLASSIFY", False)
-    data = tables.load(args.data, args.target, classify=classify, seed=args.seed)
-    return zoo.load(args.name, data, **hyper)
+    table = _table_options(args)
+    table["classify"] = table.get("classify") or getattr(importlib.import_module(f"zoo.{args.name}"), "CLASSIFY", False)
+    return zoo.load(args.name, tables.load(args.data, seed=args.seed, **table), **hyper)
 
 
 @contextlib.contextmanager
@@ -74,6 +100,20 @@ def _messages() -> Iterator[None]:
         logger.setLevel(level)
 
 
+def _units(posterior: Posterior) -> str:
+    """One line on units and classes, where the data are a table's."""
+    info = getattr(posterior.problem.data, "info", {})
+    if "columns" not in info:
+        return ""
+    name = info["y_name"] if isinstance(info["y_name"], str) else ", ".join(info["y_name"])
+    if "y_scale" in info:
+        return UNITS.format(name)
+    said = ["weights are per standardised column"] if info["x_scale"] and posterior.problem.name != "coin_flip" else []
+    if len(info["classes"]) == 2:
+        said.append(f"y = 1 stands for {name} = {info['classes'][1]}")
+    return ", ".join(said)
+
+
 def main(args: argparse.Namespace) -> int:
     """Runs, prints, saves; returns the exit code: 1 where the outcome is not ok."""
     _check(args)
@@ -84,6 +124,8 @@ def main(args: argparse.Namespace) -> int:
     with _messages():
         posterior = zoo.run(_problem(args), args.method, **method)
         print(summary(posterior))
+        if said := _units(posterior):
+            print(said)
         if args.output is not None:
             print(f"saved {posterior.save(args.output)}")
     return 0 if posterior.ok else 1
