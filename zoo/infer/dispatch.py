@@ -10,7 +10,6 @@ import pkgutil
 import platform
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pyro
@@ -24,6 +23,7 @@ from zoo.core.problem import Data, Problem
 from zoo.core.sites import Sites, sites
 from zoo.core.words import nearest
 
+from zoo.data.files import is_table
 from .options import check_options, check_seed
 from .threads import running_on, threads_for_size
 
@@ -45,16 +45,16 @@ def _keywords(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
     return {p.name: p for p in parameters if p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD)}
 
 
-def load(name: str, data: Data | str | None = None, seed: int = 0, **options: Any) -> Problem:
+def load(name: str, data: Any = None, seed: int = 0, **options: Any) -> Problem:
     """A lecture model with its data: its own generated ones, yours, or a table's.
 
     Args:
         name: One of `zoo.names()`.
-        data: `zoo.Data`; or the path of a CSV file or the name of a bundled set, see `zoo.data.tables.load`;
-            None for the model's own.
+        data: `zoo.Data`; or a table: the path of a file, a pandas DataFrame or the name of a set such as diabetes
+            or uci/concrete, see `zoo.data.tables.load`; None for the model's own.
         seed: For the model's own data, and for the split of a table.
-        options: Hyperparameters of the model; what its `data` function takes goes there; `target`, the column of
-            a table to predict.
+        options: Hyperparameters of the model; what its `data` function takes goes there, and for a table what
+            `zoo.data.tables.load` takes (target, test, missing, ignore, decimal, split).
 
     Raises:
         ValueError: For an unknown name or option, with the nearest right one; and for data the model can't use.
@@ -64,7 +64,7 @@ def load(name: str, data: Data | str | None = None, seed: int = 0, **options: An
     check_seed(seed)
     module = importlib.import_module(f"zoo.{name}")
     hyper_names = {n for n, p in _keywords(module.model).items() if p.kind is p.KEYWORD_ONLY}
-    source_names = {"target"} if isinstance(data, (str, Path)) else set(_keywords(module.data)) - {"seed"}
+    source_names = _table_options() if is_table(data) else set(_keywords(module.data)) - {"seed"}
     for option in options:
         if option not in hyper_names | source_names:
             raise ValueError(f"{name}: {nearest(option, hyper_names | source_names, 'option')}")
@@ -85,13 +85,19 @@ def load(name: str, data: Data | str | None = None, seed: int = 0, **options: An
     )
 
 
+def _table_options() -> set[str]:
+    from zoo.data import tables
+
+    return set(_keywords(tables.load)) - {"source", "seed", "classify"}
+
+
 def _find_data(module: Any, data: Any, seed: int, source: dict[str, Any]) -> Data:
     if data is None:
         data = module.data(seed=seed, **source)
     elif not isinstance(data, Data):
-        if not isinstance(data, (str, Path)):
+        if not is_table(data) or isinstance(data, dict):
             raise TypeError(
-                f"data must be zoo.Data, a CSV file's path or a bundled set's name, got {type(data).__name__}. "
+                f"data must be zoo.Data, a table's path, a DataFrame or a set's name, got {type(data).__name__}. "
                 "Wrap tensors or arrays: zoo.Data(x, y)."
             )
         from zoo.data import tables
