@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,14 +11,14 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 import torch
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.image import imread
 from scipy import stats
 
 import zoo
 from tests import report_cases as cases
-from zoo.report import bands, pictures
+from tests.refusals import refused
+from zoo.report import bands, canvas, pictures
 
 
 @pytest.fixture(autouse=True)
@@ -72,49 +73,91 @@ def test_original_units() -> None:
 def test_a_file_is_an_image(tmp_path: Path) -> None:
     fits = [cases.line_fit(one_input(x_names=["age (years)"], y_name="height (cm)")) for _ in range(3)]
     for count in (1, 2, 3):
-        path = pictures.band(fits[:count], tmp_path / f"{count}.png")
+        path = zoo.plot(fits[:count], "band", tmp_path / f"{count}.png")
         image = imread(path)
         assert image.shape[0] > 300
         assert image.std() > 0.05
-    (tmp_path / "a.pdf").unlink(missing_ok=True)
-    assert pictures.picture(fits[0], to=tmp_path / "a.pdf").read_bytes().startswith(b"%PDF")
-    with pytest.raises(ValueError, match="png"):
-        pictures.band(fits, tmp_path / "a.nc")
+    assert pictures.picture(fits[0], to=tmp_path / "a.pdf").read_bytes().startswith(b"%PDF")  # type: ignore[union-attr]
     assert sorted(p.name for p in tmp_path.iterdir()) == ["1.png", "2.png", "3.png", "a.pdf"]
 
 
+def test_no_file_is_left_half_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fit = cases.line_fit(one_input())
+    old = tmp_path / "a.png"
+    old.write_bytes(b"what was there")
+
+    def full(self: Path, content: bytes) -> int:
+        with self.open("wb") as file:
+            file.write(content[:10])
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "write_bytes", full)
+        refused(lambda: zoo.plot(fit, "band", old), "a.png can't be written: No space left", error=OSError)
+    assert [p.name for p in tmp_path.iterdir()] == ["a.png"]
+    assert old.read_bytes() == b"what was there"
+
+
+def test_paths_are_judged_before_any_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fit = cases.line_fit(one_input())
+    monkeypatch.setattr(zoo.Posterior, "predict", lambda *a, **k: pytest.fail("worked"))
+    refused(lambda: zoo.plot(fit, "band", tmp_path / "a.nc"), r"ends in \.nc", r"Name it a\.png")
+    refused(lambda: zoo.plot(fit, "band", tmp_path / "no" / "a.png"), "there is no folder", "Make it first")
+    refused(lambda: zoo.plot(fit, "band", tmp_path), "got the folder", "Add a name")
+
+
 def test_fits_can_be_told_apart_without_colour() -> None:
-    fits = [cases.line_fit(one_input(x_names=["age (years)"], y_name="height (cm)"), seed=i) for i in range(3)]
-    axes = pictures.band(fits)
-    assert isinstance(axes, Axes)
-    means = [line for line in axes.lines if line.get_linewidth() > 2]
-    assert len({str(line.get_linestyle()) + str(line._dash_pattern) for line in means}) == 3  # type: ignore[attr-defined]
-    assert [text.get_text() for text in axes.get_legend().get_texts()] == [
-        "data",
-        "test data",
-        "nuts",
-        "nuts 2",
-        "nuts 3",
-    ]
+    fits = [cases.line_fit(one_input(x_names=["age (years)"], y_name="height (cm)"), seed=i) for i in range(7)]
+    figure = zoo.plot(fits, "band")
+    assert isinstance(figure, Figure)
+    axes = figure.axes[0]
+    means = [line for line in axes.lines if line.get_linewidth() == 3]
+    styles = {f"{line.get_linestyle()} {line._dash_pattern} {line.get_marker()}" for line in means}  # type: ignore[attr-defined]
+    assert len(styles) == 7
+    words = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert words == ["data", "test data", "nuts", *(f"nuts {i}" for i in range(2, 8))]
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("age (years)", "height (cm)")
 
 
+def test_fits_are_named_by_what_differs() -> None:
+    line = one_input()
+    fits = [cases.line_fit(line, method="svi", settings={"guide": g}) for g in ("normal", "low_rank")]
+    assert canvas.labels([*fits, cases.line_fit(line)]) == ["svi normal", "svi low_rank", "nuts"]
+    wide = dataclasses.replace(line, hyper={"sd": 2.0})
+    assert canvas.labels([cases.line_fit(line), cases.line_fit(wide)]) == ["nuts sd=0.5", "nuts sd=2.0"]
+
+
+def test_letters_can_be_read_from_the_last_row() -> None:
+    for kind in ("band", "trace", "forest", "ppc"):
+        for axes in zoo.plot(cases.line_fit(one_input()), kind).axes:  # type: ignore[union-attr]
+            texts = [axes.xaxis.label, axes.yaxis.label, axes.title, *axes.get_xticklabels(), *axes.get_yticklabels()]
+            assert min(text.get_fontsize() for text in texts) >= 13, kind
+
+
 def test_drawn_on_given_axes() -> None:
-    axes = Figure().subplots()
-    assert pictures.band(cases.line_fit(one_input()), axes) is axes
-    assert pictures.predicted_against_observed(cases.line_fit(), axes) is axes
-    with pytest.raises(ValueError, match="one fit"):
-        pictures.predicted_against_observed([cases.line_fit(), cases.line_fit()], axes)
+    for kind in ("band", "lines", "ppc"):
+        axes = Figure().subplots()
+        assert zoo.plot(cases.line_fit(one_input()), kind, axes) is axes.figure
+        assert axes.lines or axes.patches
+    refused(lambda: zoo.plot([cases.line_fit(), cases.line_fit()], "predicted", Figure().subplots()), "one fit")
 
 
-def test_picture_picks(tmp_path: Path) -> None:
-    several = pictures.picture(cases.line_fit(), cases.line_fit(seed=1))
-    assert len(several.figure.axes) == 2  # type: ignore[union-attr]
-    assert several.get_xlabel() == "observed y"  # type: ignore[union-attr]
-    one = pictures.picture(cases.line_fit(one_input()))
-    assert one.get_xlabel() == "x"  # type: ignore[union-attr]
+def test_picture_picks() -> None:
+    assert pictures.picture(cases.line_fit(one_input())).get_xlabel() == "x"  # type: ignore[union-attr]
+    assert len(zoo.plot([cases.line_fit(), cases.line_fit(seed=1)]).axes) == 3  # type: ignore[union-attr]
+    wide = cases.line_fit(cases.line_problem(d=3))
+    assert pictures.picture(wide).get_xlabel() == "observed y"  # type: ignore[union-attr]
     coin = zoo.run(zoo.load("coin_flip"), "exact", draws=50)
     assert "no inputs" in pictures.picture(coin).get_xlabel()  # type: ignore[union-attr]
+    assert pictures.suited(schools()) == "forest"
+    assert {pictures.suited(fit) for fit in (wide, coin)} <= set(pictures.known())
+
+
+def schools() -> zoo.Posterior:
+    g = cases.generator()
+    draws = {"mu": torch.randn(2, 50, generator=g), "tau": torch.rand(2, 50, generator=g) + 0.1}
+    draws["eta"] = torch.randn(2, 50, 8, generator=g)
+    return zoo.Posterior(zoo.Problem("schools", cases.schools, dict(cases.SCHOOLS)), "nuts", "markov", draws)
 
 
 def test_classes() -> None:
@@ -128,13 +171,12 @@ def test_classes() -> None:
         data = zoo.Data(torch.randn(10, d, generator=g), y, info={"y_name": "kind", "classes": ["a", "b", "c"]})
         problem = zoo.Problem("mine", model, data)
         fit = zoo.Posterior(problem, "nuts", "markov", {"w": torch.randn(2, 50, *shape, generator=g)})
-        axes = pictures.picture(fit, output=1)
-        assert "P(kind = b)" in axes.get_ylabel()  # type: ignore[union-attr]
+        axes = zoo.plot(fit, "band" if d == 1 else "predicted", output=1).axes[0]  # type: ignore[union-attr]
+        assert "P(kind = b)" in axes.get_ylabel()
         found = bands.interval(fit, None, 1)
         assert (found.outer[0] >= 0).all()
         assert (found.outer[1] <= 1).all()
-    with pytest.raises(ValueError, match=r"output must be in 0 \.\.\. 2"):
-        pictures.picture(fit, output=3)
+    refused(lambda: zoo.plot(fit, "predicted", output=3), r"output must be in 0 \.\.\. 2")
 
 
 def test_a_fit_without_its_model_is_drawn(tmp_path: Path) -> None:
@@ -143,21 +185,40 @@ def test_a_fit_without_its_model_is_drawn(tmp_path: Path) -> None:
     assert (np.diff(x) >= 0).all()
     assert found.mean.shape == x.shape
     pictures.picture(opened, to=tmp_path / "a.png")
+    axes = zoo.plot(opened, "band").axes[0]  # type: ignore[union-attr]
+    mean = next(line for line in axes.lines if line.get_linewidth() == 3)
+    np.testing.assert_allclose(mean.get_ydata(), found.mean)
 
 
 def test_what_cant_be_drawn() -> None:
-    with pytest.raises(ValueError, match=r"\(n, 1\)"):
-        pictures.band(cases.line_fit())
-    with pytest.raises(ValueError, match="at least one"):
-        pictures.band([])
-    with pytest.raises(ValueError, match="different data"):
-        pictures.picture(cases.line_fit(), cases.line_fit(cases.line_problem(n=13)))
-    problem = zoo.Problem("schools", cases.schools, dict(cases.SCHOOLS))
-    with pytest.raises(ValueError, match="dict"):
-        pictures.picture(zoo.Posterior(problem, "nuts", "markov", {"mu": torch.zeros(1, 2)}))
+    refused(lambda: zoo.plot(cases.line_fit(), "band"), r"\(n, 1\)", r"got \(12, 2\)", "Try kind 'surface'")
+    refused(lambda: zoo.plot([], "band"), "at least one")
+    refused(lambda: zoo.plot(["fit.nc"], "band"), "got str", "zoo.open")  # type: ignore[list-item]
+    refused(lambda: zoo.plot([cases.line_fit(), cases.line_fit(cases.line_problem(n=13))]), "different data")
+    refused(lambda: zoo.plot(schools(), "band"), "dict", "ppc")
+
+
+def test_unknown_kinds_and_options_say_what_there_is() -> None:
+    fit = cases.line_fit()
+    text = refused(lambda: zoo.plot(fit, "bnad"), "Did you mean 'band'")
+    for kind, what in pictures.known().items():
+        assert f"{kind}: {what}" in text
+    refused(lambda: zoo.plot(fit, "predicted", rows=3), "'predicted' takes no option 'rows'", "Its options: output")
+    refused(lambda: zoo.plot(fit, "energy", site="w"), "takes no option 'site'", "none")
+
+
+def test_every_kind_says_what_it_is_in_one_line() -> None:
+    from zoo.cli.commands import plot as command
+
+    assert pictures.known() == command.kinds()
+    for kind, what in pictures.known().items():
+        assert 20 < len(what) < 120, kind
+        assert inspect.signature(pictures._kind(kind).draw).parameters["on"]
 
 
 def test_no_window_and_no_pyplot() -> None:
     """pyplot picks a backend and keeps figures for the whole process."""
-    assert "import matplotlib.pyplot" not in inspect.getsource(pictures)
-    assert type(pictures.picture(cases.line_fit()).figure.canvas).__name__ == "FigureCanvasAgg"  # type: ignore[union-attr]
+    for path in Path(pictures.__file__).parent.rglob("*.py"):
+        assert "matplotlib.pyplot" not in path.read_text(), path
+        assert "rc_context" not in path.read_text(), path
+    assert type(zoo.plot(cases.line_fit()).canvas).__name__ == "FigureCanvasAgg"  # type: ignore[union-attr]
