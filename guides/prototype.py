@@ -58,6 +58,9 @@ def latents(model: Callable[..., Any], init: Callable[..., Any], args: Any, kwar
     like = _floating([*args, *kwargs.values()])
 
     def first(site: Any) -> Any:
+        present = getattr(site["fn"], "present", None)
+        if isinstance(present, Tensor):  # a parameter that is estimated from where it is
+            return present.clone()
         try:
             return init(site)
         except NotImplementedError:  # an improper prior cannot be sampled, which Pyro's starts all do

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import pyro
@@ -22,8 +23,11 @@ LOCK = threading.RLock()
 
 @contextlib.contextmanager
 def pyro_state(validate: bool) -> Iterator[None]:
-    """Holds the process-wide lock and sets Pyro's and torch's validation; puts everything back as found."""
-    with LOCK:
+    """Holds the process-wide lock and sets Pyro's and torch's validation; puts everything back as found.
+
+    Parameters that a model leaves in the param store are taken out again.
+    """
+    with LOCK, _store_as_found():
         before = Distribution._validate_args
         # Pyro's own switch is read through its settings; torch keeps a class attribute of its own.
         with pyro.validation_enabled(validate):
@@ -34,9 +38,53 @@ def pyro_state(validate: bool) -> Iterator[None]:
                 torch.distributions.Distribution.set_default_validate_args(before)
 
 
+@contextlib.contextmanager
+def _store_as_found() -> Iterator[None]:
+    store = pyro.get_param_store()
+    found = set(store.keys())
+    try:
+        yield
+    finally:
+        for name in set(store.keys()) - found:
+            del store[name]
+
+
+def unchecked(fn: Any) -> Any:
+    """The distribution without checks of its own where those are off for all.
+
+    One that was made before (a PyroSample's prior, a module's constant) keeps the switch of that day once it is
+    expanded, and its check of values can be neither mapped nor traced.
+    """
+    if Distribution._validate_args or not getattr(fn, "_validate_args", False):
+        return fn
+    copied = copy.copy(fn)
+    copied._validate_args = False
+    if hasattr(fn, "base_dist"):
+        copied.base_dist = unchecked(fn.base_dist)
+    return copied
+
+
 def is_latent(msg: Any) -> bool:
     """Whether a message is a sample statement that inference must fill in."""
     return msg["type"] == "sample" and not msg["is_observed"] and not msg["done"] and not site_is_subsample(msg)
+
+
+def is_factor(msg: Any) -> bool:
+    """Whether a message is a `pyro.factor` statement: a term of the log density, no data."""
+    fn = msg["fn"]
+    while hasattr(fn, "base_dist"):
+        fn = fn.base_dist
+    return isinstance(fn, pyro.distributions.Unit)
+
+
+def is_replica(msg: Any) -> bool:
+    """Whether a message is the latent twin that `obs_mask=` makes of an observed site.
+
+    Pyro masks its entries where the data are seen, which leaves them without any density: a sampler would walk
+    there for ever. They are used nowhere, so that giving them their prior changes no other site's posterior:
+    they become replicates of what was seen.
+    """
+    return not msg["is_observed"] and isinstance(msg["mask"], Tensor) and msg["name"].endswith("_unobserved")
 
 
 def in_plate(msg: Any, plate: str) -> bool:
@@ -51,7 +99,7 @@ def scaled_log_prob(msg: Any, value: Any = None) -> Tensor:
     nats; summed in float64 it is 10^-3 at the same cost.
     """
     log_prob = msg["fn"].log_prob(msg["value"] if value is None else value, *msg["args"], **msg["kwargs"])
-    mask = msg["mask"]
+    mask = None if is_replica(msg) else msg["mask"]
     if mask is False:
         return log_prob.new_zeros((), dtype=torch.float64)
     if isinstance(mask, Tensor):
@@ -71,23 +119,26 @@ class Values(Messenger):
 
     def _pyro_sample(self, msg: Any) -> None:
         if is_latent(msg) and msg["name"] in self.values:
-            msg["value"], msg["done"] = self.values[msg["name"]], True
+            msg["value"], msg["done"], msg["fn"] = self.values[msg["name"]], True, unchecked(msg["fn"])
 
 
 class Unconstrained(Messenger):
     """Answers latent sites with t(u), t the bijection to the support the site has *in this trace*.
 
+    Sequential plates get their indices as numbers: tensors could not be read while a graph is traced.
     So a support that depends on another latent is right at every point, where a transform frozen at the first
     trace is not. Adds up log |dt/du| in `log_jacobian` and keeps the constrained values in `values`.
     """
 
-    def __init__(self, coordinates: Mapping[str, Tensor]) -> None:
+    def __init__(self, coordinates: Mapping[str, Tensor], sequential: Iterable[str] = ()) -> None:
         super().__init__()
-        self.coordinates = coordinates
+        self.coordinates, self.sequential = coordinates, sequential
         self.values: dict[str, Tensor] = {}
         self.log_jacobian: Tensor | float = 0.0
 
     def _pyro_sample(self, msg: Any) -> None:
+        if msg["name"] in self.sequential and site_is_subsample(msg) and msg["value"] is None:
+            msg["value"] = range(msg["fn"].size)
         if not (is_latent(msg) and msg["name"] in self.coordinates):
             return
         u = self.coordinates[msg["name"]]
@@ -96,7 +147,7 @@ class Unconstrained(Messenger):
         jacobian = transform.log_abs_det_jacobian(u, value)
         self.log_jacobian = self.log_jacobian + jacobian.sum(dtype=torch.float64)
         self.values[msg["name"]] = value
-        msg["value"], msg["done"] = value, True
+        msg["value"], msg["done"], msg["fn"] = value, True, unchecked(msg["fn"])
 
 
 class LogProb(Messenger):

@@ -18,7 +18,7 @@ from pyro.poutine.messenger import Messenger
 from torch import Tensor
 
 from . import units
-from .handlers import LOCK, Record, Values, in_plate, is_deterministic, is_latent, pyro_state
+from .handlers import LOCK, Record, Values, in_plate, is_deterministic, is_factor, is_latent, pyro_state
 from .posterior import Posterior
 from .problem import Data, Problem
 from .sites import sites
@@ -118,7 +118,7 @@ class _Unobserved(Messenger):
     """
 
     def _pyro_sample(self, msg: Any) -> None:
-        if msg["is_observed"] and not is_deterministic(msg):
+        if msg["is_observed"] and _is_data(msg):
             msg["is_observed"], msg["value"] = False, None
 
 
@@ -130,7 +130,7 @@ def _conditioned(problem: Problem) -> Callable[..., Any]:
 def _parts(record: Record, values: dict[str, Tensor]) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """What a run computed: distributions of the sites it predicts, and its deterministic sites."""
     fixed = {n: m["value"] for n, m in record.sites.items() if is_deterministic(m)}
-    random = {n: m["fn"] for n, m in record.sites.items() if n not in fixed and n not in values}
+    random = {n: m["fn"] for n, m in record.sites.items() if n not in (*fixed, *values) and not is_factor(m)}
     return random, fixed
 
 
@@ -239,9 +239,9 @@ def log_likelihoods(posterior: Posterior, x: Any = None, y: Tensor | None = None
     def one(value: dict[str, Tensor]) -> dict[str, Tensor]:
         with Record() as record, Values(value):
             problem.model(*arguments[0], **arguments[1])
-        seen = {n: m for n, m in record.sites.items() if m["is_observed"] and not is_deterministic(m)}
+        seen = {n: m for n, m in record.sites.items() if m["is_observed"] and _is_data(m)}
         shapes.update({n: m["value"].shape for n, m in seen.items()})
-        return {n: m["fn"].log_prob(m["value"]) for n, m in seen.items()}
+        return {n: _row_terms(m) for n, m in seen.items()}
 
     with pyro_state(validate=False), torch.no_grad(), seeded(0, problem.tensor.device):
         try:
@@ -253,6 +253,16 @@ def log_likelihoods(posterior: Posterior, x: Any = None, y: Tensor | None = None
     terms = {n: v.reshape(chains, kept, *v.shape[1:]) for n, v in out.items()}
     scale, target = _target(problem)
     return {n: units.log_densities(scale, v, shapes[n]) if n == target else v for n, v in terms.items()}
+
+
+def _is_data(msg: Any) -> bool:
+    return not is_deterministic(msg) and not is_factor(msg)
+
+
+def _row_terms(msg: Any) -> Tensor:
+    """log p of each row; 0 for rows that the model masks. A scale is no part of it: it weighs rows in the fit."""
+    terms = msg["fn"].log_prob(msg["value"])
+    return terms if not isinstance(msg["mask"], Tensor) else torch.where(msg["mask"], terms, 0.0)
 
 
 def _scored(problem: Problem, x: Any, y: Tensor | None) -> tuple[tuple[Any, ...], dict[str, Any]]:

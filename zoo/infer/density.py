@@ -42,12 +42,13 @@ class Density:
         blocks: One `Block` for each latent site, in the order the model samples them.
         sites: `Sites` of the model.
         engine: "eager" (chains by vmap) or "loop" (one chain at a time).
+        temperature: T of p(y, theta)^(1 / T); the Jacobian is not tempered.
     """
 
-    def __init__(self, problem: Problem, engine: str = "eager") -> None:
+    def __init__(self, problem: Problem, engine: str = "eager", temperature: float = 1.0) -> None:
         if engine not in ("eager", "loop"):
             raise ValueError(f"engine must be 'eager' or 'loop', got {engine!r}.")
-        self.problem, self.engine = problem, engine
+        self.problem, self.engine, self.temperature = problem, engine, temperature
         self.sites: Sites = sites(problem)
         if not self.sites.latent:
             raise ValueError(f"model '{problem.name}' has no latent site. Add a pyro.sample without obs.")
@@ -71,6 +72,9 @@ class Density:
         lead = position.shape[:-1]
         return {b.name: position[..., b.start : b.stop].reshape((*lead, *b.coordinates)) for b in self.blocks}
 
+    def _at(self, position: Tensor) -> Unconstrained:
+        return Unconstrained(self.split(position), self.sites.sequential)
+
     def log_density(self, position: Tensor, jacobian: bool = True, arguments: Any = None) -> Tensor:
         """log pi of one position (dim,), a float64 scalar; differentiable and vmap-safe if the model is.
 
@@ -82,9 +86,9 @@ class Density:
         The caller holds `pyro_state(validate=False)`.
         """
         args, kwargs = self.problem.arguments() if arguments is None else arguments
-        with LogProb(self.problem.names["plate"]) as log_prob, Unconstrained(self.split(position)) as point:
+        with LogProb(self.problem.names["plate"]) as log_prob, self._at(position) as point:
             self.problem.model(*args, **kwargs)
-        total = log_prob.total
+        total = log_prob.total if self.temperature == 1.0 else log_prob.total / self.temperature
         return total + point.log_jacobian if jacobian else total
 
     # -- many positions -------------------------------------------------------------------------------------
@@ -145,7 +149,7 @@ class Density:
 
         def values(u: Tensor) -> dict[str, Tensor]:
             args, kwargs = self.problem.arguments()
-            with Unconstrained(self.split(u)) as point:
+            with self._at(u) as point:
                 self.problem.model(*args, **kwargs)
             return {b.name: point.values[b.name] for b in self.blocks}
 
@@ -186,19 +190,20 @@ def is_real(support: Any) -> bool:
     return support is constraints.real
 
 
-def density(problem: Problem, engine: str = "auto") -> Density:
+def density(problem: Problem, engine: str = "auto", temperature: float = 1.0) -> Density:
     """The density of a problem, on the fastest engine its model allows.
 
     Args:
         problem: The problem.
         engine: "auto" (eager unless vmap refuses the model), "eager" or "loop".
+        temperature: See `Density`.
 
     Raises:
         ValueError: If the model has no latent site, a discrete latent or an unsupported support.
     """
     if engine != "auto":
-        return Density(problem, engine)
-    result = Density(problem, "eager")
+        return Density(problem, engine, temperature)
+    result = Density(problem, "eager", temperature)
     probe = torch.zeros(2, result.dim, dtype=result.dtype, device=result.device)
     try:
         result.value_and_grad(probe)
@@ -208,7 +213,7 @@ def density(problem: Problem, engine: str = "auto") -> Density:
             problem.name,
             str(error).splitlines()[0],
         )
-        result = Density(problem, "loop")
+        result = Density(problem, "loop", temperature)
         _check_loop(result)
     return result
 

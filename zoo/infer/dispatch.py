@@ -17,6 +17,7 @@ import torch
 from pyro.poutine.runtime import am_i_wrapped
 
 import zoo
+from zoo.core import points
 from zoo.core.handlers import LOCK
 from zoo.core.posterior import Posterior
 from zoo.core.problem import Data, Problem
@@ -154,6 +155,7 @@ def run(
             raise ValueError(f"{method}: {nearest(option, allowed | {'dtype', 'device'}, 'option')}")
     check_options(options)
     problem = problem.to(device=_device(device), dtype=_dtype(dtype))
+    problem, options = _with_points(problem, method, options)
     threads = torch.get_num_threads()
     if method not in NO_DATA_NEEDED:
         found = _check_observed(problem)
@@ -183,6 +185,15 @@ def _device(device: Any) -> Any:
     if found.type == "meta":
         raise ValueError("device 'meta' holds no numbers, so nothing can be run on it. Use 'cpu' or 'cuda'.")
     return found
+
+
+def _with_points(problem: Problem, method: str, options: dict[str, Any]) -> tuple[Problem, dict[str, Any]]:
+    """The model's parameters (pyro.param) as sites that svi and map estimate as points."""
+    problem, names = points.prepared(problem, method)
+    if names and method == "svi":
+        given = options.get("point", ())
+        options = options | {"point": (*names, *((given,) if isinstance(given, str) else given))}
+    return problem, options
 
 
 def _check_unwrapped() -> None:

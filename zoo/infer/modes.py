@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from zoo.core.problem import Problem
+from zoo.core.sites import sites
 
 from .density import Density, density, is_real
 from .graph import trace
@@ -62,7 +63,7 @@ def find_modes(
         descend: `lbfgs`, or another with its arguments.
         steps: At most so many iterations.
     """
-    target = density(problem.to(dtype=torch.float64))
+    target = density(_double(problem))
     start = starts(target, restarts, seed)
     lost, collapsed = watch(target, jacobian)
     function = _downhill(target, start, jacobian)
@@ -79,6 +80,21 @@ def find_modes(
             kinks[r] = sites
     reason = "" if bool(ended.rested.all()) else stop()
     return Modes(target, ended.x, -ended.f, trouble, kinks, reason, ended.iterations)
+
+
+def _double(problem: Problem) -> Problem:
+    """The problem in float64, or the reason why its model cannot follow there."""
+    double = problem.to(dtype=torch.float64)
+    try:
+        sites(double)
+    except RuntimeError as error:
+        if problem.tensor.dtype == torch.float64:
+            raise
+        raise ValueError(
+            f"modes are climbed in float64, where model '{problem.name}' fails ({' '.join(str(error).split())}). Build "
+            "its tensors from the data (x.new_zeros), or put its modules in float64: module.double()."
+        ) from None
+    return double
 
 
 def _downhill(target: Density, example: Tensor, jacobian: bool) -> Function:

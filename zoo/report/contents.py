@@ -183,8 +183,9 @@ def _problem(facts: dict[str, Any], groups: Groups, model: Callable[..., Any] | 
         model = module.model
     found = model or missing(name)
     problem = Problem(name, found, data, hyper=hyper, names=facts["names"], compare=compare, **extra)
-    parameters = {} if model is None or lecture in zoo.names() else points.parameters(problem)
-    return (points.as_sites(problem, parameters) if parameters else problem), model is not None
+    if model is not None and lecture not in zoo.names():
+        problem, _ = points.prepared(problem, facts["method"])
+    return problem, model is not None
 
 
 def _tensor(group: xr.Dataset, name: str, dtypes: Mapping[str, str]) -> Tensor:
