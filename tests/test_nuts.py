@@ -14,6 +14,7 @@ from scipy import stats
 
 import zoo
 from zoo.infer.kernels import nuts
+from zoo.infer.mass import unit
 from zoo.infer.noise import BLOCK, noise_block
 
 MAX_DEPTH = 4
@@ -46,14 +47,15 @@ def big_noise(iterations: int, chains: int, seed: int, max_depth: int = MAX_DEPT
 def run(position: torch.Tensor, noise: dict[str, torch.Tensor], max_depth: int = MAX_DEPTH) -> torch.Tensor:
     """All iterations of all chains on the banana: positions (iteration, chain, 2)."""
     lp, grad = banana(position)
-    state = nuts.init(position, lp, grad, max_depth)
+    constants = nuts.setup(2, max_depth=max_depth).constants
+    state = nuts.init(position, lp, grad, constants)
     iterations = len(noise["momentum"])
     out = position.new_zeros(iterations, len(position), 2)
     limit = torch.tensor(iterations)
     while int(state.completed.min()) < iterations:
         state, draw = nuts.step(
-            state, banana, noise, step_size=position.new_tensor(STEP), inverse_mass=position.new_ones(2),
-            stop=limit, **nuts.constants(max_depth),
+            state, banana, noise, step_size=position.new_tensor(STEP), mass=unit(position[0]),
+            stop=limit, **constants,
         )  # fmt: skip
         chain = draw.done.nonzero()[:, 0]
         out[draw.iteration[chain], chain] = draw.position[chain]
@@ -176,11 +178,12 @@ def test_steps_count_the_leaves() -> None:
     """A trajectory has 2^depth - 1 leaves, and up to 2^depth more where it dropped its last half."""
     position, noise = exact_draws(50, 3), big_noise(10, 50, 4)
     lp, grad = banana(position)
-    state, seen = nuts.init(position, lp, grad, MAX_DEPTH), 0
+    constants = nuts.setup(2, max_depth=MAX_DEPTH).constants
+    state, seen = nuts.init(position, lp, grad, constants), 0
     for _ in range(200):
         state, draw = nuts.step(
-            state, banana, noise, step_size=position.new_tensor(STEP), inverse_mass=position.new_ones(2),
-            stop=torch.tensor(10), **nuts.constants(MAX_DEPTH),
+            state, banana, noise, step_size=position.new_tensor(STEP), mass=unit(position[0]),
+            stop=torch.tensor(10), **constants,
         )  # fmt: skip
         depth, steps = draw.depth[draw.done], draw.steps[draw.done]
         assert bool(((steps >= 2**depth - 1) & (steps <= 2 ** (depth + 1) - 1)).all())
@@ -208,7 +211,9 @@ def test_one_leaf_halves_equal_a_metropolis_step_by_hand() -> None:
 
 
 def test_leapfrog_is_reversible_and_keeps_volume() -> None:
-    mass = torch.tensor([0.7, 1.9], dtype=torch.float64)
+    mass = unit(torch.empty(2, dtype=torch.float64))._replace(
+        scale=torch.tensor([0.7, 1.9], dtype=torch.float64).sqrt()
+    )
     at = torch.stack([exact_draws(20, 7), exact_draws(20, 8), torch.zeros(20, 2, dtype=torch.float64)], 1)
     at[:, 2] = banana(at[:, 0])[1]
     step = at.new_full((20, 1), 0.1)
@@ -226,7 +231,7 @@ def test_leapfrog_is_reversible_and_keeps_volume() -> None:
 
 
 def test_a_chain_does_not_know_how_many_others_there_are() -> None:
-    shapes = nuts.shapes(3, 5)
+    shapes = nuts.setup(3, max_depth=5).noise
     like = torch.zeros(1)
     few = noise_block(shapes, seed=1, block=2, chains=2, like=like)
     many = noise_block(shapes, seed=1, block=2, chains=7, like=like)

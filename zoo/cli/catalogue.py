@@ -84,9 +84,8 @@ def guides() -> dict[str, Path]:
 
 
 def method_options(path: Path) -> dict[str, str]:
-    """{option: default} of a method's file; a kernel's are those of the loop that runs it."""
+    """{option: default} of a method's file; a kernel's are those of the loop that runs it and of its `setup`."""
     functions = read(path).functions
-    chains = ROOT / "infer" / "chains.py"
-    if "fit" not in functions and chains.exists():
-        functions = read(chains).functions
-    return {k: v for k, v in functions.get("fit", {}).items() if k not in ("problem", "kernel")}
+    if "setup" in functions:
+        functions = {"fit": read(ROOT / "infer" / "chains.py").functions["fit"] | functions["setup"]}
+    return {k: v for k, v in functions.get("fit", {}).items() if k not in ("problem", "kernel", "dim")}

@@ -9,6 +9,8 @@ import torch
 from torch import Tensor
 
 from .density import Density
+from .leapfrog import leapfrog
+from .mass import Mass, kinetic, momentum
 
 
 class DualAveraging(NamedTuple):
@@ -73,8 +75,8 @@ def add(spread: Spread, position: Tensor) -> Spread:
     return Spread(seen, mean, spread.squares + delta * (position.double() - mean))
 
 
-def inverse_mass(spread: Spread, like: Tensor) -> Tensor:
-    """The diagonal of M^-1 (dim,): variances within chains, pooled, shrunk as Stan does.
+def scale(spread: Spread, like: Tensor) -> Tensor:
+    """The sds of a diagonal mass (dim,), M^-1 = diag(scale^2): variances within chains, pooled, shrunk as Stan does.
 
     v = n / (n + 5) * mean over chains of var + 1e-3 * 5 / (n + 5), n draws of all chains. Within chains: chains in
     different modes (a net's units permuted) must not inflate the scale each of them moves on.
@@ -82,7 +84,7 @@ def inverse_mass(spread: Spread, like: Tensor) -> Tensor:
     chains = spread.mean.shape[0]
     n = spread.seen * chains
     variance = spread.squares.sum(0) / max(n - chains, 1)
-    return (n / (n + 5) * variance + 1e-3 * 5 / (n + 5)).to(like)
+    return (n / (n + 5) * variance + 1e-3 * 5 / (n + 5)).sqrt().to(like)
 
 
 def windows(warmup: int) -> tuple[int, set[int]]:
@@ -106,20 +108,18 @@ def windows(warmup: int) -> tuple[int, set[int]]:
     return first, ends
 
 
-def reasonable_step(density: Density, position: Tensor, mass: Tensor, momentum: Tensor, start: float) -> float:
+def reasonable_step(density: Density, position: Tensor, mass: Mass, normal: Tensor, start: float) -> float:
     """A step size at which one leapfrog step is accepted with mean probability near .8, by doubling or halving.
 
     Args:
         density: The density.
         position: (chain, dim).
-        mass: Inverse mass (dim,).
-        momentum: Standard normals (chain, dim).
+        mass: M.
+        normal: Standard normals (chain, dim).
         start: The step size to begin with.
     """
-    from .kernels.nuts import kinetic, leapfrog
-
     lp, grad = density.value_and_grad(position)
-    at = torch.stack([position, momentum * mass.rsqrt(), grad], 1)
+    at = torch.stack([position, momentum(normal, mass), grad], 1)
     before = -lp + kinetic(at[:, 1], mass)
 
     def accept(size: float) -> float:

@@ -23,8 +23,8 @@ from zoo.core.posterior import Posterior
 from zoo.core.problem import Data, Problem
 from zoo.core.sites import Sites, sites
 from zoo.core.words import nearest
-
 from zoo.data.files import is_table
+
 from .options import check_options, check_seed
 from .threads import running_on, threads_for_size
 
@@ -44,6 +44,14 @@ def methods() -> dict[str, str]:
 def _keywords(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
     parameters = inspect.signature(function).parameters.values()
     return {p.name: p for p in parameters if p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD)}
+
+
+def _options(fit: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+    """What a method can be asked: its own keywords, and for a kernel those of its `setup`."""
+    found = _keywords(fit)
+    kernel = fit.keywords["kernel"] if isinstance(fit, functools.partial) else None
+    own = _keywords(kernel.setup) if kernel else {}
+    return {n: p for n, p in {**found, **own}.items() if n not in ("problem", "kernel", "dim")}
 
 
 def load(name: str, data: Any = None, seed: int = 0, **options: Any) -> Problem:
@@ -149,7 +157,7 @@ def run(
         raise TypeError(f"problem must be a zoo.Problem, got {type(problem).__name__}. Make one: zoo.load(name).")
     _check_unwrapped()
     fit = _fit_function(method)
-    allowed = set(_keywords(fit)) - {"problem", "kernel"}
+    allowed = set(_options(fit))
     for option in options:
         if option not in allowed:
             raise ValueError(f"{method}: {nearest(option, allowed | {'dtype', 'device'}, 'option')}")
@@ -231,7 +239,7 @@ def _check_observed(problem: Problem) -> Sites:
 
 
 def _settings(problem: Problem, method: str, fit: Any, options: dict[str, Any]) -> dict[str, Any]:
-    defaults = {n: p.default for n, p in _keywords(fit).items() if n not in ("problem", "kernel")}
+    defaults = {n: p.default for n, p in _options(fit).items()}
     like = problem.tensor
     return {
         "method": method,

@@ -16,6 +16,7 @@ from zoo.core.handlers import pyro_state
 from .density import Density
 from .graph import Compiled, compile_graph
 from .kernel import Draw
+from .mass import Mass
 from .threads import running_on, threads_for_size
 
 log = logging.getLogger("zoo")
@@ -24,9 +25,10 @@ ENGINES = ("auto", "compiled", "eager", "loop", "pyro")
 LEAST_ITERATIONS = 400
 MOST_COORDINATES = 50_000
 Stop = Callable[[], str]
-# drive(state, noise, step size, inverse mass, stop count, keep, halt) -> state: steps until every chain has done
-# its iterations, or `halt` says why not; completed draws go to `keep`.
-Drive = Callable[[Any, dict[str, Tensor], Tensor, Tensor, int, Callable[[Draw], None], Stop], Any]
+# drive(state, noise, tuned, mass, stop count, keep, halt) -> state: steps until every chain has done its iterations,
+# or `halt` says why not; completed draws go to `keep`.
+Tensors = dict[str, Tensor]
+Drive = Callable[[Any, Tensors, Tensors, Mass, int, Callable[[Draw], None], Stop], Any]
 
 
 def choose_engine(engine: str, density: Density, iterations: int) -> str:
@@ -63,14 +65,12 @@ def eager_drive(kernel: Any, density: Density, constants: dict[str, Tensor]) -> 
     """The kernel's step as plain tensor operations."""
     rows = max(site.shape[0] if site.shape else 1 for site in density.sites.observed.values())
 
-    def drive(
-        state: Any, noise: dict[str, Tensor], size: Tensor, mass: Tensor, stop: int, keep: Any, halt: Stop
-    ) -> Any:
-        limit = torch.tensor(stop, device=mass.device)
+    def drive(state: Any, noise: Tensors, tuned: Tensors, mass: Mass, stop: int, keep: Any, halt: Stop) -> Any:
+        limit = torch.tensor(stop, device=mass.scale.device)
         with torch.no_grad(), running_on(threads_for_size(rows, density.dim)):
             while int(state.completed.min()) < stop and not halt():
                 state, draw = kernel.step(
-                    state, density.value_and_grad, noise, step_size=size, inverse_mass=mass, stop=limit, **constants
+                    state, density.value_and_grad, noise, mass=mass, stop=limit, **tuned, **constants
                 )
                 keep(draw)
         return state
@@ -88,22 +88,22 @@ def compiled_drive(
 
     Args:
         kernel, density, constants: As for `eager_drive`.
-        example: (state, noise, step size, inverse mass, stop) of the shapes to serve.
+        example: (state, noise, tuned, mass, stop) of the shapes to serve.
     """
     arguments = density.problem.arguments()
-    state, noise, size, mass, stop = example
-    _, draw = _one_step(kernel, density, arguments, state, noise, size, mass, stop, constants)
+    state, noise, tuned, mass, stop = example
+    _, draw = _one_step(kernel, density, arguments, state, noise, tuned, mass, stop, constants)
     static = tuple(value.clone() for value in (*state, *draw))
-    leaves, spec = pytree.tree_flatten((static, noise, size, mass, stop, constants, arguments))
+    leaves, spec = pytree.tree_flatten((static, noise, tuned, mass, stop, constants, arguments))
     places = [i for i, leaf in enumerate(leaves) if isinstance(leaf, Tensor)]
 
     def function(*tensors: Tensor) -> tuple[Tensor, ...]:
         filled = list(leaves)
         for place, tensor in zip(places, tensors, strict=True):
             filled[place] = tensor
-        old, noise, size, mass, stop, fixed, arguments = pytree.tree_unflatten(filled, spec)
+        old, noise, tuned, mass, stop, fixed, arguments = pytree.tree_unflatten(filled, spec)
         before = type(state)(*old[: len(state)])
-        after, draw = _one_step(kernel, density, arguments, before, noise, size, mass, stop, fixed)
+        after, draw = _one_step(kernel, density, arguments, before, noise, tuned, mass, stop, fixed)
         for target, value in zip(old, (*after, *draw), strict=True):
             # A value that is another old tensor would be read after that one was written over.
             assert value is target or all(value is not other for other in old)
@@ -116,7 +116,7 @@ def compiled_drive(
 
 
 def _one_step(
-    kernel: Any, density: Density, arguments: Any, state: Any, noise: Any, size: Any, mass: Any, stop: Any, fixed: Any
+    kernel: Any, density: Density, arguments: Any, state: Any, noise: Any, tuned: Any, mass: Any, stop: Any, fixed: Any
 ) -> tuple[Any, Draw]:
     """A step of the kernel on the density of the model with these arguments (the data among them)."""
     gradient = torch.func.vmap(torch.func.grad_and_value(lambda u: density.log_density(u, True, arguments)))
@@ -126,7 +126,7 @@ def _one_step(
         return value, grad
 
     with pyro_state(validate=False):
-        return kernel.step(state, value_and_grad, noise, step_size=size, inverse_mass=mass, stop=stop, **fixed)
+        return kernel.step(state, value_and_grad, noise, mass=mass, stop=stop, **tuned, **fixed)
 
 
 def _static_drive(compiled: Compiled, kind: Any, static: tuple[Tensor, ...], data: list[Tensor]) -> Drive:
@@ -134,13 +134,12 @@ def _static_drive(compiled: Compiled, kind: Any, static: tuple[Tensor, ...], dat
     width = len(kind._fields)
     draw = Draw(*static[width:])
 
-    def drive(
-        state: Any, noise: dict[str, Tensor], size: Tensor, mass: Tensor, stop: int, keep: Any, halt: Stop
-    ) -> Any:
+    def drive(state: Any, noise: Tensors, tuned: Tensors, mass: Mass, stop: int, keep: Any, halt: Stop) -> Any:
         for mine, given in zip(static, state, strict=False):
             if mine is not given:
                 mine.copy_(given)
-        inputs = (*static, *noise.values(), size, mass, torch.tensor(stop, device=mass.device), *data)
+        limit = torch.tensor(stop, device=mass.scale.device)
+        inputs = (*static, *noise.values(), *tuned.values(), *mass, limit, *data)
         with running_on(compiled.threads):
             while not halt():
                 (least,) = compiled.call(*inputs)

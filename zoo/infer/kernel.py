@@ -1,23 +1,40 @@
 """What a kernel is: pure functions over positions (chain, dim), driven by one loop.
 
 A kernel file holds
-    TARGET_ACCEPT             the acceptance its step size is tuned to
-    shapes(dim, max_depth)    {name: ("normal" | "uniform", shape of one iteration of one chain)}: its noise
-    constants(max_depth)      {name: tensor}: further arguments of `step`
-    init(position, lp, grad, max_depth) -> State
-    position_of(state)        the chains' present positions (chain, dim)
-    step(state, value_and_grad, noise, *, step_size, inverse_mass, stop, **constants) -> (State, Draw)
+    TARGET_ACCEPT                       the acceptance its step size is tuned to
+    STATS                               which fields of `Draw` mean something for it
+    CHAINS, LEAST_CHAINS                optional: its usual and its smallest number of chains (4 and 1)
+    setup(dim, *, own options)          -> Setup: its noise, constants and further tuned numbers; refuses bad options
+    init(position, lp, grad, constants) -> State
+    position_of(state)                  the chains' present positions (chain, dim)
+    step(state, value_and_grad, noise, *, step_size, mass, stop, **tuned, **constants) -> (State, Draw)
+    tune(...), mean_accept(accept)      optional, see `zoo.infer.warmup`
 State is a flat NamedTuple of tensors with a leading chain axis, one of them `completed`. A call of `step` moves
-every chain that has completed fewer than `stop` iterations of the current block by one unit of work (an iteration;
-for NUTS one leapfrog step), so chains need not wait for each other. Randomness comes in as `noise`: one block of
-iterations, (iteration, chain, ...).
+every chain that has completed fewer than `stop` iterations of the current block by one unit of work (a leapfrog
+step), so chains need not wait for each other. Randomness comes in as `noise`: one block of iterations,
+(iteration, chain, ...).
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import torch
 from torch import Tensor
+
+
+class Setup(NamedTuple):
+    """What a kernel needs beside the density.
+
+    Attributes:
+        noise: {name: ("normal" | "uniform" | "sequence", shape of one iteration of one chain)}.
+        constants: {name: tensor}, further arguments of `step`.
+        tuned: {name: number}, further arguments of `step` that warm-up may change.
+    """
+
+    noise: dict[str, tuple[str, tuple[int, ...]]]
+    constants: dict[str, Tensor]
+    tuned: dict[str, float]
 
 
 class Draw(NamedTuple):
@@ -43,3 +60,8 @@ class Draw(NamedTuple):
     depth: Tensor
     steps: Tensor
     diverging: Tensor
+
+
+def where(mask: Tensor, new: Any, old: Tensor) -> Tensor:
+    """`new` for the chains of the mask (chain,), `old` for the others; any trailing axes."""
+    return torch.where(mask.reshape(-1, *[1] * (old.dim() - 1)), new, old)

@@ -24,6 +24,7 @@ from .interrupt import stoppable
 from .noise import block_seed
 from .progress import progress as progress_bar
 from .starts import starts
+from .verdict import judged
 
 log = logging.getLogger("zoo")
 KERNELS = ("nuts", "hmc")
@@ -94,6 +95,17 @@ def fit_stock(
                 found.append(_run(sampler, target, warmup, draws, thin, stop, report))
         reason = stop()
     return _posterior(target, kernel, found, chains, draws, reason, time.perf_counter() - begun)
+
+
+def own_options(kernel: str, own: dict[str, Any]) -> dict[str, Any]:
+    """The kernel's own options in the form `fit_stock` takes them; the others are refused by name."""
+    allowed = {"nuts": ("max_depth",), "hmc": ("length",)}.get(kernel)
+    if allowed is None:
+        raise ValueError(f"engine='pyro' has the kernels {', '.join(KERNELS)}, got {kernel!r}. Use engine='auto'.")
+    for name in own:
+        if name not in allowed:
+            raise ValueError(f"engine='pyro' takes no {name} for {kernel}, only {', '.join(allowed)}. Leave it out.")
+    return own
 
 
 def _shifted(show: Callable[..., None], before: int, text: str) -> Callable[[int], None]:
@@ -169,13 +181,9 @@ def _posterior(
     if not kept:
         raise RuntimeError(f"{kernel} ended before its first draw ({reason}). Give it more time, or lower warmup.")
     stats = {name: torch.stack([getattr(chain, name) for chain in found]) for name in ("lp", "diverging")}
-    divergences = int(stats["diverging"].sum())
-    outcome = "ok"
     if len(whole) < chains:
-        outcome = f"{reason} after {len(found)} of {chains} chains of {kept} draws"
-    elif divergences:
-        outcome = f"{divergences} of {chains * kept} draws diverged: raise target_accept, or reparameterise"
-    return Posterior(
+        reason = f"{reason} after {len(found)} of {chains} chains"
+    posterior = Posterior(
         target.problem,
         kernel,
         "markov",
@@ -183,5 +191,5 @@ def _posterior(
         stats=stats,
         seconds={"compile": 0.0, "warmup": 0.0, "sample": seconds},
         settings={"engine": "pyro", "step_size": [chain.step_size for chain in found]},
-        outcome=outcome,
     )
+    return judged(posterior, reason if len(whole) < chains else "")

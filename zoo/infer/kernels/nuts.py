@@ -18,17 +18,19 @@ Phan, Pradhan & Jankowiak 2019 (iterative).
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from zoo.infer.kernel import Draw
+from zoo.infer.kernel import Draw, Setup, where
+from zoo.infer.leapfrog import ValueAndGrad, leapfrog
+from zoo.infer.mass import Mass, kinetic, velocity
+from zoo.infer.mass import momentum as momentum_of
 
 TARGET_ACCEPT = 0.8
+STATS = ("lp", "energy", "accept", "depth", "steps", "diverging")
 MAX_ENERGY_ERROR = 1000.0
-ValueAndGrad = Callable[[Tensor], tuple[Tensor, Tensor]]
 
 
 class State(NamedTuple):
@@ -73,19 +75,23 @@ class State(NamedTuple):
     completed: Tensor
 
 
-def shapes(dim: int, max_depth: int) -> dict[str, tuple[str, tuple[int, ...]]]:
-    """Noise of one iteration of one chain: the momentum; direction, leaf and half choices of each doubling."""
-    return {"momentum": ("normal", (dim,)), "choice": ("uniform", (max_depth, 3))}
+def setup(dim: int, *, max_depth: int = 10) -> Setup:
+    """Noise and constants: the momentum; direction, leaf and half choices of each doubling.
+
+    Args:
+        dim: Number of coordinates.
+        max_depth: At most 2^max_depth - 1 leapfrog steps a draw, 1 to 15.
+    """
+    if isinstance(max_depth, bool) or not isinstance(max_depth, int) or not 1 <= max_depth <= 15:
+        raise ValueError(f"max_depth must be a whole number from 1 to 15, got {max_depth!r}. Usual: 10.")
+    noise = {"momentum": ("normal", (dim,)), "choice": ("uniform", (max_depth, 3))}
+    return Setup(noise, {"slots": leaf_slots(max_depth)}, {})
 
 
-def constants(max_depth: int) -> dict[str, Tensor]:
-    """What `step` needs to know of `max_depth`."""
-    return {"slots": leaf_slots(max_depth)}
-
-
-def init(position: Tensor, lp: Tensor, grad: Tensor, max_depth: int) -> State:
+def init(position: Tensor, lp: Tensor, grad: Tensor, constants: dict[str, Tensor]) -> State:
     """Chains at rest at positions (chain, dim) with their log densities (chain,) and gradients (chain, dim)."""
     chains, dim = position.shape
+    max_depth = len(constants["slots"]).bit_length() - 1
     best = torch.stack([position, grad], 1)
     at = torch.stack([position, torch.zeros_like(position), grad], 1)
     pair = torch.stack([lp, torch.zeros_like(lp)], 1)
@@ -105,35 +111,16 @@ def position_of(state: State) -> Tensor:
     return state.best[:, 0]
 
 
-def where(mask: Tensor, new: Tensor | float, old: Tensor) -> Tensor:
-    """`new` for the chains of the mask (chain,), `old` for the others; any trailing axes."""
-    return torch.where(mask.reshape(-1, *[1] * (old.dim() - 1)), new, old)
-
-
-def kinetic(p: Tensor, inverse_mass: Tensor) -> Tensor:
-    """p^T M^-1 p / 2 of momenta (chain, dim), in float64."""
-    return 0.5 * (p * p * inverse_mass).sum(-1, dtype=torch.float64)
-
-
-def turning(rho: Tensor, first: Tensor, last: Tensor, inverse_mass: Tensor) -> Tensor:
+def turning(rho: Tensor, first: Tensor, last: Tensor, mass: Mass) -> Tensor:
     """The U-turn criterion of the module's docstring; rho (..., dim) the plain sum of momenta."""
-    velocity = (rho - (first + last) / 2) * inverse_mass
-    return ((velocity * first).sum(-1) <= 0) | ((velocity * last).sum(-1) <= 0)
+    along = velocity(rho - (first + last) / 2, mass)
+    return ((along * first).sum(-1) <= 0) | ((along * last).sum(-1) <= 0)
 
 
-def leapfrog(at: Tensor, value_and_grad: ValueAndGrad, step: Tensor, inverse_mass: Tensor) -> tuple[Tensor, Tensor]:
-    """One leapfrog step of signed sizes `step` (chain, 1) from `at` (chain, 3, dim); also the new log density."""
-    q, p, g = at.unbind(1)
-    p = p + 0.5 * step * g
-    q = q + step * inverse_mass * p
-    lp, g = value_and_grad(q)
-    return torch.stack([q, p + 0.5 * step * g, g], 1), lp
-
-
-def _begin(s: State, momentum: Tensor, inverse_mass: Tensor, starting: Tensor) -> State:
+def _begin(s: State, momentum: Tensor, mass: Mass, starting: Tensor) -> State:
     """Draws momenta for the chains that start a trajectory."""
-    p = momentum * inverse_mass.rsqrt()
-    energy = -s.best_e[:, 0] + kinetic(p, inverse_mass)
+    p = momentum_of(momentum, mass)
+    energy = -s.best_e[:, 0] + kinetic(p, mass)
     end = torch.stack([s.best[:, 0], p, s.best[:, 1]], 1)
     return s._replace(
         ends=where(starting, end[:, None], s.ends),
@@ -165,9 +152,9 @@ def _begin_half(s: State, choice: Tensor) -> State:
     )
 
 
-def _add_leaf(s: State, at: Tensor, lp: Tensor, inverse_mass: Tensor, active: Tensor) -> tuple[State, Tensor]:
+def _add_leaf(s: State, at: Tensor, lp: Tensor, mass: Mass, active: Tensor) -> tuple[State, Tensor]:
     """Adds the leaf `at` to the half: its weight, the multinomial choice; also returns who diverged."""
-    energy = -lp + kinetic(at[:, 1], inverse_mass)
+    energy = -lp + kinetic(at[:, 1], mass)
     error = torch.nan_to_num(energy - s.energy_0, nan=torch.inf)
     weight = torch.where(torch.isfinite(error), -error, -torch.inf)
     total = torch.logaddexp(s.weights[:, 1], weight)
@@ -187,7 +174,7 @@ def _add_leaf(s: State, at: Tensor, lp: Tensor, inverse_mass: Tensor, active: Te
     ), active & (error > MAX_ENERGY_ERROR)
 
 
-def _check_subtrees(s: State, slots: Tensor, inverse_mass: Tensor, active: Tensor) -> tuple[State, Tensor]:
+def _check_subtrees(s: State, slots: Tensor, mass: Mass, active: Tensor) -> tuple[State, Tensor]:
     """Stores the leaf if its number is even; says whether any aligned sub-tree that ends at it has turned.
 
     slots (2^max_depth, 2): see `leaf_slots`.
@@ -197,7 +184,7 @@ def _check_subtrees(s: State, slots: Tensor, inverse_mass: Tensor, active: Tenso
     even = s.leaf % 2 == 0
     p, total = s.at[:, 1], s.sums[:, 1]
     first, before = s.kept.unbind(2)
-    turned = turning(total[:, None] - before + first, first, p[:, None], inverse_mass)
+    turned = turning(total[:, None] - before + first, first, p[:, None], mass)
     checked = ~even[:, None] & (slot >= low[:, None]) & (slot <= high[:, None])
     store = (active & even)[:, None] & (slot == high[:, None])
     kept = torch.where(store[..., None, None], torch.stack([p, total], 1)[:, None], s.kept)
@@ -218,7 +205,7 @@ def leaf_slots(max_depth: int) -> Tensor:
     return torch.tensor(rows)
 
 
-def _merge(s: State, uniform: Tensor, inverse_mass: Tensor, whole: Tensor) -> tuple[State, Tensor]:
+def _merge(s: State, uniform: Tensor, mass: Mass, whole: Tensor) -> tuple[State, Tensor]:
     """Joins a `whole` half to the trajectory; also returns whose trajectory has turned now."""
     take = whole & (uniform < (s.weights[:, 1] - s.weights[:, 0]).clamp(max=0).exp())
     end = torch.arange(2, device=s.forward.device) == s.forward[:, None]
@@ -233,7 +220,7 @@ def _merge(s: State, uniform: Tensor, inverse_mass: Tensor, whole: Tensor) -> tu
         weights=where(whole, torch.stack([weight, s.weights[:, 1]], 1), s.weights),
         depth=s.depth + whole,
         leaf=where(whole, 0, s.leaf),
-    ), whole & turning(total, ends[:, 0, 1], ends[:, 1, 1], inverse_mass)
+    ), whole & turning(total, ends[:, 0, 1], ends[:, 1, 1], mass)
 
 
 def step(
@@ -242,7 +229,7 @@ def step(
     noise: dict[str, Tensor],
     *,
     step_size: Tensor,
-    inverse_mass: Tensor,
+    mass: Mass,
     stop: Tensor,
     slots: Tensor,
 ) -> tuple[State, Draw]:
@@ -253,25 +240,25 @@ def step(
         value_and_grad: Positions (chain, dim) -> log densities (chain,) float64 and gradients (chain, dim).
         noise: "momentum" (iteration, chain, dim) and "choice" (iteration, chain, max_depth, 3).
         step_size: Scalar.
-        inverse_mass: (dim,), the diagonal of M^-1.
+        mass: M.
         stop: Scalar int64.
         slots: `leaf_slots(max_depth)`.
     """
     row = torch.arange(s.completed.shape[0], device=s.completed.device)
     index = s.completed.clamp(max=noise["momentum"].shape[0] - 1)
     max_depth = noise["choice"].shape[2]
-    s = _begin(s, noise["momentum"][index, row], inverse_mass, s.fresh & (s.completed < stop))
+    s = _begin(s, noise["momentum"][index, row], mass, s.fresh & (s.completed < stop))
     choice = noise["choice"][index, row, s.depth.clamp(max=max_depth - 1)]
     s = _begin_half(s, choice)
     active = ~s.fresh
     signed = torch.where(s.forward, step_size, -step_size)[:, None]
-    at, lp = leapfrog(s.at, value_and_grad, signed, inverse_mass)
-    s, diverging = _add_leaf(s, at, lp, inverse_mass, active)
-    s, turned = _check_subtrees(s, slots, inverse_mass, active)
+    at, lp = leapfrog(s.at, value_and_grad, signed, mass)
+    s, diverging = _add_leaf(s, at, lp, mass, active)
+    s, turned = _check_subtrees(s, slots, mass, active)
     kept = active & ~diverging & ~turned
     last = (s.leaf + 1) >> s.depth == 1
     s = s._replace(leaf=s.leaf + (kept & ~last))
-    s, end = _merge(s, choice[:, 2], inverse_mass, kept & last)
+    s, end = _merge(s, choice[:, 2], mass, kept & last)
     done = (active & ~kept) | end | (active & (s.depth >= max_depth))
     accept = s.accept / s.steps.clamp(min=1)
     lp, energy = s.best_e.unbind(1)

@@ -1,0 +1,60 @@
+"""Chains that stand still: said while they run, not only in the result."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+
+import torch
+from torch import Tensor
+
+log = logging.getLogger("zoo")
+SAME = 20
+WINDOW = 50
+LEAST_ACCEPT = 0.01
+
+
+@dataclasses.dataclass
+class Watch:
+    """Looks for chains at the same position for 20 iterations, or under 1 % accepted over 50 of them.
+
+    Attributes:
+        method: Named in the message.
+        awake: Whether it looks: not while the first step sizes are tried.
+        said: Chains already named.
+    """
+
+    method: str
+    awake: bool = False
+    said: set[int] = dataclasses.field(default_factory=set)
+    _last: Tensor | None = None
+    _same: Tensor | None = None
+    _accept: Tensor | None = None
+
+    def see(self, positions: Tensor, accept: Tensor) -> None:
+        """The next iterations of all chains: positions (chain, iteration, dim), accept (chain, iteration)."""
+        if not self.awake or not positions.shape[1]:
+            return
+        chains = len(positions)
+        last = positions[:, :1] if self._last is None else self._last[:, None]
+        still = (torch.cat([last, positions], 1).diff(dim=1) == 0).all(-1)
+        same = torch.zeros(chains, dtype=torch.int64, device=still.device) if self._same is None else self._same
+        longest = same
+        for column in still.unbind(1):
+            same = torch.where(column, same + 1, 0)
+            longest = torch.maximum(longest, same)
+        self._last, self._same = positions[:, -1].clone(), same
+        past = accept if self._accept is None else torch.cat([self._accept, accept], 1)
+        self._accept = past[:, -WINDOW:]
+        rare = (self._accept.mean(1) < LEAST_ACCEPT) & (self._accept.shape[1] == WINDOW)
+        self._say((longest >= SAME) | rare)
+
+    def _say(self, stuck: Tensor) -> None:
+        new = [c for c in stuck.nonzero()[:, 0].tolist() if c not in self.said]
+        if new:
+            self.said.update(new)
+            log.warning(
+                "%s: chain %s does not move (%d iterations at one point, or under 1 %% accepted over %d): lower "
+                "step_size, raise warmup, or start elsewhere (init='map').",
+                self.method, ", ".join(map(str, new)), SAME, WINDOW,
+            )  # fmt: skip

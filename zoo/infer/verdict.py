@@ -1,0 +1,175 @@
+"""The verdict on a Markov chain run: what of it is not good enough, a line each, with the limit and what to raise.
+
+ok iff for every compared quantity R-hat < 1.01, bulk ESS > 400 and tail ESS > 400; no draw diverged; E-BFMI > .3
+in every chain. Quantities are those that `compare` compares (a network's weights permute, so its f is judged).
+
+Source: Vehtari, Gelman, Simpson, Carpenter, Buerkner 2021 (limits); Betancourt 2016 (E-BFMI).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from zoo.core.diagnostics import constant, ess, rhat
+from zoo.core.posterior import Posterior
+from zoo.core.problem import Data
+from zoo.core.quantities import Quantity, quantities
+from zoo.core.tensors import to_numpy
+
+log = logging.getLogger("zoo")
+RHAT, ESS, BFMI = 1.01, 400.0, 0.3
+ROWS = 200
+# A site drifts away whose size grows this much from the first to the last third of every chain, or that is this
+# large in chains that do not agree (the drift then happened in warm-up).
+GROWTH = 2.0
+HUGE = 1e6
+DISAGREE = 1.1
+
+
+def judged(posterior: Posterior, reason: str = "") -> Posterior:
+    """The posterior with its verdict as outcome, and in settings["verdict"] a line for each limit it fails.
+
+    Args:
+        posterior: A sampler's result.
+        reason: Why the run ended early, or "".
+    """
+    lines = verdict(posterior)
+    outcome = f"{reason} after {posterior.shape[1]} draws" if reason else "ok"
+    if lines and not reason:
+        outcome = "not converged: " + "; ".join(lines)
+    settings = posterior.settings | {"verdict": lines, "weights": weights_note(posterior)}
+    return dataclasses.replace(posterior, outcome=outcome, settings=settings)
+
+
+def verdict(posterior: Posterior) -> list[str]:
+    """One line for each limit that is passed: name, value, limit, what to raise; [] if the run is good."""
+    return [*_drift(posterior), *_mixing(posterior), *_diverging(posterior), *_energy(posterior)]
+
+
+def compared(posterior: Posterior) -> dict[str, Quantity]:
+    """The quantities judged: those of `compare`, f at no more than 200 of the training rows."""
+    data = posterior.problem.data
+    wanted = posterior.problem.compare
+    predicted: dict[str, Any] = {}
+    if wanted is None or not set(wanted) <= set(posterior.draws):
+        x = None
+        if isinstance(data, Data) and len(data.x) > ROWS:
+            x = data.x[torch.linspace(0, len(data.x) - 1, ROWS).round().long().to(data.x.device)]
+        try:
+            predicted = posterior.predict(x)
+        except (RuntimeError, ValueError, TypeError, KeyError) as error:
+            # Draws must not be lost because a user's model cannot be run on its own inputs.
+            log.info("%s: judged by its latents, as predict failed (%s)", posterior.method, error)
+    return quantities(posterior, predicted) or quantities(posterior, {})
+
+
+class Limit(NamedTuple):
+    """A diagnostic: name, function of draws (chain, draw, k), whether high is bad, its limit, what to raise."""
+
+    name: str
+    function: Callable[[NDArray[Any]], NDArray[np.float64]]
+    high_is_bad: bool
+    limit: float
+    advice: str
+
+    def worst(self, values: NDArray[np.float64]) -> int:
+        """Which of the values is worst; an unknown one (too few draws) is."""
+        ordered = np.where(np.isnan(values), np.inf if self.high_is_bad else -np.inf, values)
+        return int(ordered.argmax() if self.high_is_bad else ordered.argmin())
+
+    def passes(self, value: float) -> bool:
+        """Whether the value is within the limit."""
+        return value < self.limit if self.high_is_bad else value > self.limit
+
+
+LIMITS = (
+    Limit("R-hat", rhat, True, RHAT, "warmup or draws"),
+    Limit("bulk ESS", lambda draws: ess(draws, "bulk"), False, ESS, "draws"),
+    Limit("tail ESS", lambda draws: ess(draws, "tail"), False, ESS, "draws"),
+)
+
+
+def _mixing(posterior: Posterior) -> list[str]:
+    names: list[str] = []
+    columns: list[NDArray[Any]] = []
+    for quantity in compared(posterior).values():
+        moving = np.flatnonzero(~constant(quantity.values)) if not quantity.point else np.array([], dtype=np.int64)
+        names += [quantity.labels[i] for i in moving]
+        columns.append(np.asarray(quantity.values)[:, :, moving])
+    if not names:
+        return []
+    draws = np.concatenate(columns, axis=2)
+    lines = []
+    for limit in LIMITS:
+        values = limit.function(draws)
+        worst = limit.worst(values)
+        if not limit.passes(float(values[worst])):
+            shown = f"{values[worst]:.3f}" if limit.high_is_bad else f"{values[worst]:.0f}"
+            lines.append(f"{limit.name} of {names[worst]} is {shown}, limit {limit.limit:g}: raise {limit.advice}")
+    return lines
+
+
+def _diverging(posterior: Posterior) -> list[str]:
+    diverging = posterior.stats.get("diverging")
+    count = 0 if diverging is None else int(diverging.sum())
+    if not count:
+        return []
+    total = posterior.shape[0] * posterior.shape[1]
+    return [f"{count} of {total} draws diverged, limit 0: raise target_accept, or reparameterise"]
+
+
+def bfmi(energy: NDArray[np.float64]) -> NDArray[np.float64]:
+    """E-BFMI of each chain: sum (E_n - E_{n-1})^2 / sum (E_n - mean E)^2 of energies (chain, draw)."""
+    spread = ((energy - energy.mean(1, keepdims=True)) ** 2).sum(1)
+    return np.asarray(
+        np.divide((np.diff(energy, axis=1) ** 2).sum(1), spread, where=spread > 0, out=np.ones_like(spread))
+    )
+
+
+def _energy(posterior: Posterior) -> list[str]:
+    if "energy" not in posterior.stats:
+        return []
+    value = bfmi(to_numpy(posterior.stats["energy"]).astype(np.float64))
+    worst = int(value.argmin())
+    if value[worst] > BFMI:
+        return []
+    return [f"E-BFMI of chain {worst} is {value[worst]:.2f}, limit {BFMI}: reparameterise heavy tails, or raise warmup"]
+
+
+def _drift(posterior: Posterior) -> list[str]:
+    """Sites whose size grows throughout every chain: the posterior may have no finite mass."""
+    third = posterior.shape[1] // 3
+    lines = []
+    for name, value in posterior.draws.items():
+        if third < 10 or not value.is_floating_point():
+            continue
+        size = value.double().abs().reshape(*value.shape[:2], -1).mean(-1)
+        begin, end = size[:, :third].mean(1), size[:, -third:].mean(1)
+        far = float(end.mean()) > HUGE and not float(np.nanmax(rhat(to_numpy(value)))) < DISAGREE
+        if far or bool((end > GROWTH * begin).all()):
+            lines.append(
+                f"{name} drifts: its mean size goes from {float(begin.mean()):.3g} to {float(end.mean()):.3g}, the "
+                "posterior may be improper (separable data without a prior): give a proper prior"
+            )
+    return lines
+
+
+def weights_note(posterior: Posterior) -> str:
+    """R-hat of the latents that are not compared, and why it does not count; "" where there are none."""
+    judged_sites = set(posterior.problem.compare or ())
+    rest = {n: to_numpy(v) for n, v in posterior.draws.items() if n not in judged_sites and v.dim() > 2}
+    worst = [(float(np.nanmax(rhat(v))), n) for n, v in rest.items() if v.size and posterior.shape[1] >= 4]
+    if not worst:
+        return ""
+    value, name = max(worst)
+    return (
+        f"R-hat of the weights is {value:.2f} ({name}); it is not judged: hidden units may permute and flip sign "
+        "between chains while f agrees"
+    )

@@ -1,0 +1,118 @@
+"""Warm-up: step size, mass and a kernel's own numbers are tuned, all shared by the chains.
+
+A kernel may say how: `mean_accept(accept)` (chain,) -> one number, where it is not the mean; and
+`begin(length) -> memory`, `tune(memory, state, mass, step_size, max_steps) -> memory` with `memory.log_length` and
+`memory.average`, where it learns a trajectory length.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from . import adapt, mass
+from .march import Run, Show, Stats, Stop, advance
+from .noise import block_seed
+
+
+class Plan(NamedTuple):
+    """What warm-up is to do: iterations, target acceptance, kind of mass, whether the step size is given."""
+
+    warmup: int
+    target: float
+    kind: str
+    fixed: bool
+
+
+def warm_up(run: Run, plan: Plan, stop: Stop, show: Show) -> tuple[Tensor, Stats]:
+    """Tunes `run`, one iteration of all chains at a time; returns what it drew on the way, as `collect` does."""
+    first, ends = adapt.windows(plan.warmup)
+    averaging = adapt.restart(run.tuned["step_size"])
+    spread = adapt.no_spread(run.mass.scale, len(run.state.completed))
+    window: list[Tensor] = []
+    climb = _first_climb(run)
+    seen: list[tuple[Tensor, Stats]] = []
+    for i in range(1, plan.warmup + 1):
+        position, stats, completed = advance(run, 1, stop)
+        if not completed:
+            break
+        seen.append((position, stats))
+        accept = _mean_accept(run, stats["accept"][:, 0])
+        averaging = adapt.update(averaging, accept, plan.target)
+        _set_step(run, plan, adapt.now(averaging))
+        climb = _tune(run, climb)
+        if i > first:
+            spread = adapt.add(spread, position[:, 0])
+            window += [position] if plan.kind != "diagonal" else []
+        if i in ends:
+            before, run.mass = run.mass, _learned(run, plan.kind, spread, window)
+            spread, window = adapt.no_spread(run.mass.scale, len(run.state.completed)), []
+            _set_step(run, plan, first_step_size(run, i))
+            climb = _rescaled(run, climb, before)
+            averaging = adapt.restart(run.tuned["step_size"])
+            run.watch.awake = True
+        show(i, f"warm-up, accept {accept:.2f}, step {run.tuned['step_size']:.2g}")
+    if plan.warmup:
+        _set_step(run, plan, adapt.average(averaging))
+    if climb is not None and climb.time:
+        run.tuned["length"] = math.exp(climb.average)
+    run.watch.awake = True
+    return _joined(run, seen)
+
+
+def _joined(run: Run, seen: list[tuple[Tensor, Stats]]) -> tuple[Tensor, Stats]:
+    if not seen:
+        return run.mass.scale.new_zeros(len(run.state.completed), 0, run.density.dim), {}
+    names = run.kernel.STATS
+    return torch.cat([p for p, _ in seen], 1), {n: torch.cat([stats[n] for _, stats in seen], 1) for n in names}
+
+
+def _set_step(run: Run, plan: Plan, value: float) -> None:
+    if not plan.fixed:
+        run.tuned["step_size"] = value
+
+
+def _mean_accept(run: Run, accept: Tensor) -> float:
+    own = getattr(run.kernel, "mean_accept", None)
+    return own(accept) if own else float(accept.mean())
+
+
+def _learned(run: Run, kind: str, spread: adapt.Spread, window: list[Tensor]) -> mass.Mass:
+    if kind == "diagonal":
+        return run.mass._replace(scale=adapt.scale(spread, run.mass.scale))
+    return mass.learned(torch.cat(window, 1), kind, run.mass)
+
+
+def _first_climb(run: Run) -> Any:
+    if not hasattr(run.kernel, "tune"):
+        return None
+    run.tuned["length"] = run.tuned["step_size"]
+    return run.kernel.begin(run.tuned["length"])
+
+
+def _tune(run: Run, climb: Any) -> Any:
+    if climb is None:
+        return None
+    most = int(run.setup.constants["max_steps"])
+    climb = run.kernel.tune(climb, run.state, run.mass, run.tuned["step_size"], most)
+    run.tuned["length"] = math.exp(climb.log_length)
+    return climb
+
+
+def _rescaled(run: Run, climb: Any, before: mass.Mass) -> Any:
+    """With another mass, time has another unit: that of the scales' geometric mean; the climb goes on from there."""
+    if climb is None:
+        return None
+    run.tuned["length"] *= math.exp(float((before.scale.log() - run.mass.scale.log()).mean()))
+    return run.kernel.begin(run.tuned["length"])
+
+
+def first_step_size(run: Run, when: int) -> float:
+    """A step size to begin tuning with, at the chains' present positions."""
+    generator = torch.Generator().manual_seed(block_seed(run.seed, 0, when, "step size"))
+    at = run.kernel.position_of(run.state)
+    normal = torch.randn(at.shape, generator=generator, dtype=torch.float64).to(at)
+    return adapt.reasonable_step(run.density, at, run.mass, normal, run.tuned["step_size"])
