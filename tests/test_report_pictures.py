@@ -18,7 +18,7 @@ from scipy import stats
 import zoo
 from tests import report_cases as cases
 from tests.refusals import refused
-from zoo.report import bands, canvas, pictures
+from zoo.report import bands, canvas, inputs, pictures
 
 
 @pytest.fixture(autouse=True)
@@ -181,13 +181,13 @@ def test_classes() -> None:
 
 def test_a_fit_without_its_model_is_drawn(tmp_path: Path) -> None:
     opened = zoo.open(cases.line_fit(one_input()).save(tmp_path / "fit.nc"))
-    x, found = bands.curve(opened)
-    assert (np.diff(x) >= 0).all()
-    assert found.mean.shape == x.shape
+    places = inputs.grid(opened)
+    assert (np.diff(places.axis) >= 0).all()
+    found = bands.interval(opened, places.x)
     pictures.picture(opened, to=tmp_path / "a.png")
     axes = zoo.plot(opened, "band").axes[0]  # type: ignore[union-attr]
     mean = next(line for line in axes.lines if line.get_linewidth() == 3)
-    np.testing.assert_allclose(mean.get_ydata(), found.mean)
+    np.testing.assert_allclose(mean.get_ydata(), found.mean[places.order])
 
 
 def test_what_cant_be_drawn() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -20,7 +19,6 @@ from .marginals import equally_weighted
 
 Array = NDArray[np.float64]
 LEVELS = (0.025, 0.25, 0.75, 0.975)
-GRID = 200
 # At least so many draws of y stand behind an interval, also where a method has only a few members.
 LEAST = 4000
 MOST = 20_000_000
@@ -37,23 +35,6 @@ class Band(NamedTuple):
 def classes(posterior: Posterior) -> bool:
     """Whether y is a class label: then intervals are of the class probability."""
     return layout(posterior).classifies
-
-
-def curve(posterior: Posterior, output: int = 0) -> tuple[Array, Band]:
-    """A fine grid over x and a tenth beyond, and the band there; without a model: the inputs in the file."""
-    data = posterior.problem.data
-    assert isinstance(data, Data)
-    if getattr(posterior, "stored", None) is not None:
-        x = data.x if data.x_test is None else data.x_test
-        order = np.argsort(to_numpy(x)[:, 0])
-        found = interval(posterior, data.x_test, output)
-        pairs = [tuple(end[order] for end in ends) for ends in (found.outer, found.inner)]
-        return to_numpy(x)[order, 0], Band(found.mean[order], *pairs)  # type: ignore[arg-type]
-    every = torch.cat([data.x] + ([] if data.x_test is None else [data.x_test]))
-    low, high = every.min(), every.max()
-    margin = 0.1 * (high - low)
-    x = torch.linspace(0, 1, GRID, dtype=every.dtype, device=every.device) * (high - low + 2 * margin) + low - margin
-    return to_numpy(x).astype(np.float64), interval(posterior, x[:, None], output)
 
 
 def interval(posterior: Posterior, x: Tensor | None, output: int = 0) -> Band:
