@@ -1,4 +1,7 @@
-"""Medians with central 50 and 95 % intervals, a line a number, fits one under the other; --site for others."""
+"""Medians with central 50 and 95 % intervals, fits one under the other.
+
+For networks: outputs at a few inputs, else the parameters; others by --site.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Draws two by two: what depends on what; outputs for networks, parameters else, --site for others."""
+"""Draws two by two: what depends on what, and where a sampler diverged.
+
+For networks: outputs at a few inputs, else the parameters; others by --site.
+"""
 
 from __future__ import annotations
 

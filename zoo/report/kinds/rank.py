@@ -1,4 +1,6 @@
-"""Rank histograms of the chains: flat where they mix; outputs for networks, parameters else, --site for others.
+"""Rank histograms of the chains: flat where they mix.
+
+For networks: outputs at a few inputs, else the parameters; others by --site.
 
 Source: Vehtari, Gelman, Simpson, Carpenter, Buerkner (2021), Rank-normalization, folding, and localization.
 """

@@ -1,4 +1,7 @@
-"""Draws in order, a line a chain: outputs at a few inputs for networks, parameters else, --site for others."""
+"""Draws in order, a line a chain, with R-hat and effective draws.
+
+For networks: outputs at a few inputs, else the parameters; others by --site.
+"""
 
 from __future__ import annotations
 
