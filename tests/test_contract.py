@@ -143,7 +143,7 @@ TWINS = {
     "rows: batch normalisation": (twin(links=lambda f: f - f.mean()), "rows"),
     "rows: a running sum": (twin(links=lambda f: f.cumsum(0)), "rows"),
     "pure: prints": (twin(_prints), "pure"),
-    "pure: a parameter": (twin(_stores), "pure"),
+    "parameters: a parameter": (twin(_stores), "parameters"),
     "pure: torch's generator": (twin(_draws), "pure"),
     "pure: Python's generator": (twin(_draws_python), "pure"),
     "local latents: outside the plate": (_local_outside, "local latents"),

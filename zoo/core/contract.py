@@ -18,21 +18,26 @@ from . import promises
 from .handlers import pyro_state
 from .problem import Data, Problem
 from .sites import Sites, sites
+from .trial import NoRows, tensors
 from .words import nearest
 
 # promise: (how it is checked, what still works where it is broken)
 PROMISES: dict[str, tuple[Callable[[Problem, Sites], str], str]] = {
-    "names": (promises.names, "every method; predict and compare know only latent and deterministic sites"),
+    "names": (
+        promises.names,
+        "every method; compare goes by latent sites, axes of ArviZ's groups keep their own names",
+    ),
     "device": (promises.device, "everything on the CPU"),
-    "dtype": (promises.dtype, "everything in the default dtype, float32"),
+    "dtype": (promises.dtype, "nuts, hmc, svi and prior in the data's own dtype"),
     "traceable": (promises.traceable, "engine='loop' and engine='pyro', one chain at a time"),
     "any rows": (promises.any_rows, "full batches; minibatches of another size are wrong once compiled"),
     "pure": (promises.pure, "nothing can be relied on: two runs may differ"),
-    "rows": (
-        promises.rows,
-        "full-batch methods on the training rows; no minibatches, predict on one set of rows",
+    "parameters": (promises.parameters, "map and svi take parameters as points, prior holds them; others refuse"),
+    "rows": (promises.rows, "full-batch methods, predict on the training rows; no minibatches"),
+    "local latents": (
+        promises.local,
+        "every method on the training rows; predict on new ones only if no latent is a row's",
     ),
-    "local latents": (promises.local, "inference on the training rows; no predict on new ones"),
     "finite start": (promises.finite, "prior; and samplers from init= a Posterior"),
     "event dims": (promises.event_dims, "map, laplace, hmc and nuts; guides that go by a site's axes do not"),
 }
@@ -113,9 +118,13 @@ def _attempt(name: str, promise: Callable[[], str], still: str) -> Promise:
     kept = set(store.keys())
     try:
         return Promise(name, True, promise())
+    except NoRows as error:
+        short = str(error) if name == "names" else "not checked without a plate of rows (see names)"
+        return Promise(name, False, f"{short}. Still works: {still}.")
     except Exception as error:
-        words = " ".join(str(error).split()) or type(error).__name__
-        short = words if len(words) <= 200 else words[:197] + "..."
+        words = " ".join(str(error).split()).rstrip(".") or type(error).__name__
+        words = words if isinstance(error, ValueError) else f"{type(error).__name__}: {words}"
+        short = words if len(words) <= 300 else words[:297] + "..."
         return Promise(name, False, f"{short}. Still works: {still}.")
     finally:
         # What a model leaves there would hide from the next check that it does so.
@@ -125,11 +134,18 @@ def _attempt(name: str, promise: Callable[[], str], still: str) -> Promise:
 
 def _sites(problem: Problem, found: list[Sites]) -> str:
     """The model can be traced; gives it targets of its own where it has none."""
-    found.append(sites(problem))
-    if not found[0].latent:
-        found.clear()
+    try:
+        seen = sites(problem)
+    except (RuntimeError, TypeError, IndexError, AttributeError) as error:
+        shapes = ", ".join(f"{name} {tuple(value.shape)}" for name, value in tensors(problem).items())
+        raise ValueError(
+            f"the model fails on its own data ({type(error).__name__}: {' '.join(str(error).split())[:150]}); it was "
+            f"given {shapes or 'no tensors'}"
+        ) from None
+    if not seen.latent:
         raise ValueError("no latent site: add a pyro.sample without obs")
-    return f"latent {', '.join(found[0].latent)}; observed {', '.join(found[0].observed) or 'none'}"
+    found.append(seen)
+    return f"latent {', '.join(seen.latent)}; observed {', '.join(seen.observed) or 'none'}"
 
 
 def _module(model: Any) -> types.ModuleType:

@@ -71,10 +71,26 @@ def is_latent(msg: Any) -> bool:
 
 def is_factor(msg: Any) -> bool:
     """Whether a message is a `pyro.factor` statement: a term of the log density, no data."""
-    fn = msg["fn"]
-    while hasattr(fn, "base_dist"):
+    return isinstance(_base(msg["fn"]), pyro.distributions.Unit)
+
+
+def is_computed(msg: Any) -> bool:
+    """Whether a site's value follows from others: `pyro.deterministic`, and what `pyro.infer.reparam` leaves.
+
+    A reparameterised site poses as an observed Delta at the value that was computed for it.
+    """
+    return is_deterministic(msg) or (msg["is_observed"] and isinstance(_base(msg["fn"]), pyro.distributions.Delta))
+
+
+def is_data(msg: Any) -> bool:
+    """Whether a message scores data: an observed site, neither computed nor a `pyro.factor`."""
+    return msg["is_observed"] and not is_computed(msg) and not is_factor(msg)
+
+
+def _base(fn: Any) -> Any:
+    while hasattr(fn, "base_dist") and not isinstance(fn, pyro.distributions.TransformedDistribution):
         fn = fn.base_dist
-    return isinstance(fn, pyro.distributions.Unit)
+    return fn
 
 
 def is_replica(msg: Any) -> bool:
@@ -92,14 +108,14 @@ def in_plate(msg: Any, plate: str) -> bool:
     return any(frame.name == plate for frame in msg["cond_indep_stack"])
 
 
-def scaled_log_prob(msg: Any, value: Any = None) -> Tensor:
+def scaled_log_prob(msg: Any, value: Any = None, replicas: bool = True) -> Tensor:
     """The site's log probability summed in float64, with the model's own scales and masks.
 
     float32 sums lose the energy differences that a Metropolis step lives on: at 10^5 rows their error is 2-3
     nats; summed in float64 it is 10^-3 at the same cost.
     """
     log_prob = msg["fn"].log_prob(msg["value"] if value is None else value, *msg["args"], **msg["kwargs"])
-    mask = None if is_replica(msg) else msg["mask"]
+    mask = None if replicas and is_replica(msg) else msg["mask"]
     if mask is False:
         return log_prob.new_zeros((), dtype=torch.float64)
     if isinstance(mask, Tensor):
@@ -110,14 +126,21 @@ def scaled_log_prob(msg: Any, value: Any = None) -> Tensor:
     return log_prob.sum(dtype=torch.float64)
 
 
+def number_plates(msg: Any, sequential: Iterable[str]) -> None:
+    """Gives `for i in pyro.plate(...)` its indices as numbers: tensors cannot be read while a graph is traced."""
+    if msg["name"] in sequential and site_is_subsample(msg) and msg["value"] is None:
+        msg["value"] = range(msg["fn"].size)
+
+
 class Values(Messenger):
     """Answers latent sites with given values in the sites' own (constrained) spaces."""
 
-    def __init__(self, values: Mapping[str, Tensor]) -> None:
+    def __init__(self, values: Mapping[str, Tensor], sequential: Iterable[str] = ()) -> None:
         super().__init__()
-        self.values = values
+        self.values, self.sequential = values, sequential
 
     def _pyro_sample(self, msg: Any) -> None:
+        number_plates(msg, self.sequential)
         if is_latent(msg) and msg["name"] in self.values:
             msg["value"], msg["done"], msg["fn"] = self.values[msg["name"]], True, unchecked(msg["fn"])
 
@@ -125,7 +148,6 @@ class Values(Messenger):
 class Unconstrained(Messenger):
     """Answers latent sites with t(u), t the bijection to the support the site has *in this trace*.
 
-    Sequential plates get their indices as numbers: tensors could not be read while a graph is traced.
     So a support that depends on another latent is right at every point, where a transform frozen at the first
     trace is not. Adds up log |dt/du| in `log_jacobian` and keeps the constrained values in `values`.
     """
@@ -137,8 +159,7 @@ class Unconstrained(Messenger):
         self.log_jacobian: Tensor | float = 0.0
 
     def _pyro_sample(self, msg: Any) -> None:
-        if msg["name"] in self.sequential and site_is_subsample(msg) and msg["value"] is None:
-            msg["value"] = range(msg["fn"].size)
+        number_plates(msg, self.sequential)
         if not (is_latent(msg) and msg["name"] in self.coordinates):
             return
         u = self.coordinates[msg["name"]]
@@ -156,17 +177,18 @@ class LogProb(Messenger):
     Args:
         plate: Name of the data plate.
         scale: Factor n / len(batch) for every site inside that plate; 1 for all rows.
+        replicas: Whether replicates of what was seen (see `is_replica`) count; no for log p(y, theta) itself.
     """
 
-    def __init__(self, plate: str = "data", scale: float | Tensor = 1.0) -> None:
+    def __init__(self, plate: str = "data", scale: float | Tensor = 1.0, replicas: bool = True) -> None:
         super().__init__()
-        self.plate, self.scale = plate, scale
+        self.plate, self.scale, self.replicas = plate, scale, replicas
         self.sites: dict[str, Tensor] = {}
 
     def _pyro_post_sample(self, msg: Any) -> None:
         if site_is_subsample(msg) or msg["infer"].get("_deterministic", False):
             return
-        log_prob = scaled_log_prob(msg)
+        log_prob = scaled_log_prob(msg, replicas=self.replicas)
         if in_plate(msg, self.plate) and not (isinstance(self.scale, float) and self.scale == 1.0):
             log_prob = log_prob * self.scale
         self.sites[msg["name"]] = log_prob

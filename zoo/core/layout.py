@@ -9,7 +9,7 @@ import torch
 from pyro.distributions import constraints
 
 from . import units
-from .handlers import Record, Values, is_deterministic, pyro_state
+from .handlers import Record, Values, is_computed, is_data, is_deterministic, is_factor, pyro_state
 from .posterior import Posterior
 from .predictive import seeded
 from .problem import Data, Problem
@@ -59,7 +59,7 @@ def trace_layout(problem: Problem) -> Layout:
     info = problem.data.info if isinstance(problem.data, Data) else {}
     coords = _name_features(problem, record, dims, info)
     coords |= _name_classes(problem, record, dims, info)
-    observed = tuple(n for n, m in record.sites.items() if n not in values and _is_data(m))
+    observed = tuple(n for n, m in record.sites.items() if n not in values and not is_computed(m) and not is_factor(m))
     y = problem.names["y"] if problem.names["y"] in observed or len(observed) != 1 else observed[0]
     family = _base(record.sites[y]["fn"]) if y in record.sites else ""
     bounded = tuple(n for n in values if values[n].dim() == 0 and _is_bounded(record.sites[n]["fn"]))
@@ -69,7 +69,7 @@ def trace_layout(problem: Problem) -> Layout:
 def observed_values(problem: Problem) -> dict[str, torch.Tensor]:
     """{observed site: its value}, the target in its original units; {} where there are no targets."""
     record = _trace(problem, sites(problem).values)
-    seen = {n: m for n, m in record.sites.items() if m["is_observed"] and _is_data(m)}
+    seen = {n: m for n, m in record.sites.items() if is_data(m)}
     y = problem.names["y"] if len(seen) != 1 else next(iter(seen))
 
     def original(message: Any) -> torch.Tensor:
@@ -88,11 +88,6 @@ def _trace(problem: Problem, values: dict[str, torch.Tensor]) -> Record:
 
 def _base(fn: Any) -> str:
     return type(units.base(fn)).__name__
-
-
-def _is_data(message: Any) -> bool:
-    """Neither deterministic nor a `pyro.factor` (which poses as an observed site of no values)."""
-    return not is_deterministic(message) and _base(message["fn"]) != "Unit"
 
 
 def _is_bounded(fn: Any) -> bool:

@@ -18,7 +18,7 @@ from pyro.poutine.messenger import Messenger
 from torch import Tensor
 
 from . import units
-from .handlers import LOCK, Record, Values, in_plate, is_deterministic, is_factor, is_latent, pyro_state
+from .handlers import LOCK, Record, Values, in_plate, is_computed, is_data, is_factor, is_latent, pyro_state
 from .posterior import Posterior
 from .problem import Data, Problem
 from .sites import sites
@@ -118,7 +118,7 @@ class _Unobserved(Messenger):
     """
 
     def _pyro_sample(self, msg: Any) -> None:
-        if msg["is_observed"] and _is_data(msg):
+        if is_data(msg):
             msg["is_observed"], msg["value"] = False, None
 
 
@@ -129,7 +129,7 @@ def _conditioned(problem: Problem) -> Callable[..., Any]:
 
 def _parts(record: Record, values: dict[str, Tensor]) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """What a run computed: distributions of the sites it predicts, and its deterministic sites."""
-    fixed = {n: m["value"] for n, m in record.sites.items() if is_deterministic(m)}
+    fixed = {n: m["value"] for n, m in record.sites.items() if is_computed(m)}
     random = {n: m["fn"] for n, m in record.sites.items() if n not in (*fixed, *values) and not is_factor(m)}
     return random, fixed
 
@@ -239,7 +239,7 @@ def log_likelihoods(posterior: Posterior, x: Any = None, y: Tensor | None = None
     def one(value: dict[str, Tensor]) -> dict[str, Tensor]:
         with Record() as record, Values(value):
             problem.model(*arguments[0], **arguments[1])
-        seen = {n: m for n, m in record.sites.items() if m["is_observed"] and _is_data(m)}
+        seen = {n: m for n, m in record.sites.items() if is_data(m)}
         shapes.update({n: m["value"].shape for n, m in seen.items()})
         return {n: _row_terms(m) for n, m in seen.items()}
 
@@ -253,10 +253,6 @@ def log_likelihoods(posterior: Posterior, x: Any = None, y: Tensor | None = None
     terms = {n: v.reshape(chains, kept, *v.shape[1:]) for n, v in out.items()}
     scale, target = _target(problem)
     return {n: units.log_densities(scale, v, shapes[n]) if n == target else v for n, v in terms.items()}
-
-
-def _is_data(msg: Any) -> bool:
-    return not is_deterministic(msg) and not is_factor(msg)
 
 
 def _row_terms(msg: Any) -> Tensor:

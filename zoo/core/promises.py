@@ -13,18 +13,19 @@ import random
 from typing import Any
 
 import numpy as np
-import pyro
 import torch
 from torch import Tensor
 from torch.fx.experimental.proxy_tensor import make_fx
 
+from . import points
 from .handlers import is_deterministic
 from .problem import Problem
 from .sites import Sites, sites
-from .tensors import parameters
+from .tensors import parameters as parameters_of
 from .trial import (
     Draws,
     graph_of_any_rows,
+    length,
     local_rows,
     log_joint,
     row_axis,
@@ -40,10 +41,17 @@ def names(problem: Problem, found: Sites) -> str:
     """f and y stand under their names, y inside the plate; without y the model samples it."""
     f, y, plate = (problem.names[key] for key in ("f", "y", "plate"))
     if y not in found.observed:
-        raise ValueError(f"no observed site '{y}' (observed: {sorted(found.observed)}); names={{'y': ...}} renames it")
+        raise ValueError(
+            f"no observed site '{y}', but {', '.join(found.observed)}: name the target, "
+            f"zoo.Problem(..., names={{'y': '{next(iter(found.observed), 'y')}'}})"
+        )
     n = row_count(problem)
     if f not in found.deterministic:
-        raise ValueError(f"no pyro.deterministic('{f}', ...): the noise-free output")
+        known = f"; the model computes {', '.join(found.deterministic)}" if found.deterministic else ""
+        raise ValueError(
+            f"no pyro.deterministic('{f}', ...), the output without noise{known}: add it, or name it, "
+            f"zoo.Problem(..., names={{'f': ...}})"
+        )
     blind = run(problem, found.values, problem.inputs()) if not isinstance(problem.data, dict) else None
     if blind is not None:
         if blind[y]["is_observed"] or tuple(blind[y]["value"].shape) != tuple(found.observed[y].shape):
@@ -58,12 +66,14 @@ def device(problem: Problem, found: Sites) -> str:
     values = {name: value.to("meta") for name, value in found.values.items()}
     messages = run(problem.to(device="meta"), values)
     for name, msg in messages.items():
-        wrong = [p for p in (*parameters(msg["fn"]), msg["value"]) if p.device.type != "meta"]
+        wrong = [p for p in (*parameters_of(msg["fn"]), msg["value"]) if p.device.type != "meta"]
         if wrong:
-            raise ValueError(f"site '{name}' holds a tensor on {wrong[0].device}: build it from x (x.new_zeros)")
+            raise ValueError(
+                f"site '{name}' holds a tensor on {wrong[0].device}: build it from the data ({_new(problem)})"
+            )
         if not is_deterministic(msg):
             msg["fn"].log_prob(msg["value"])
-    return "everything follows x to another device"
+    return "everything follows the data to another device"
 
 
 def dtype(problem: Problem, found: Sites) -> str:
@@ -71,10 +81,12 @@ def dtype(problem: Problem, found: Sites) -> str:
     for kind in (torch.float32, torch.float64):
         values = {n: v.to(kind) if v.is_floating_point() else v for n, v in found.values.items()}
         for name, msg in run(problem.to(dtype=kind), values).items():
-            held = [msg["value"]] if is_deterministic(msg) else [msg["value"], *parameters(msg["fn"])]
+            held = [msg["value"]] if is_deterministic(msg) else [msg["value"], *parameters_of(msg["fn"])]
             wrong = [t.dtype for t in held if t.is_floating_point() and t.dtype != kind]
             if wrong:
-                raise ValueError(f"site '{name}' is {wrong[0]} where x is {kind}: build it from x (x.new_zeros)")
+                raise ValueError(
+                    f"site '{name}' is {wrong[0]} where x is {kind}: build it from the data ({_new(problem)})"
+                )
     return "float32 and float64"
 
 
@@ -83,12 +95,18 @@ def traceable(problem: Problem, found: Sites) -> str:
     points = [_floats(sites(problem, seed=seed).values) for seed in (1, 2, 3)]
 
     def gradient(values: Draws) -> Any:
-        return torch.func.grad_and_value(lambda v: log_joint(problem, v))(values)
+        return torch.func.grad_and_value(lambda v: log_joint(problem, v, sequential=found.sequential))(values)
 
     plain = [gradient(point) for point in points]
-    batched = torch.func.vmap(gradient)(_stack(points[:2]))
+    try:
+        batched = torch.func.vmap(gradient)(_stack(points[:2]))
+        graph = make_fx(torch.func.vmap(gradient))(_stack(points[:2]))
+    except (RuntimeError, NotImplementedError, TypeError) as error:
+        raise ValueError(
+            f"cannot be mapped over draws or traced ({_sentence(error)}): no .item(), no branch on a tensor's value, "
+            "no writing in place"
+        ) from None
     _equal(batched, _pair(*plain[:2]), "vmap over draws differs from one draw at a time")
-    graph = make_fx(torch.func.vmap(gradient))(_stack(points[:2]))
     _equal(graph(_stack(points[1:])), _pair(*plain[1:]), "the traced graph has frozen a value")
     return "vmap and make_fx give the plain log joint and gradient"
 
@@ -98,31 +116,42 @@ def any_rows(problem: Problem, found: Sites) -> str:
     n = row_count(problem)
     one, two = (with_rows(problem, torch.arange(m, device=problem.tensor.device) % n, n) for m in (17, 29))
     first, second = sites(one).values, sites(two).values
-    graph = graph_of_any_rows(one, first)
+    try:
+        graph = graph_of_any_rows(one, first)
+    except (RuntimeError, NotImplementedError) as error:
+        raise ValueError(f"cannot be traced with an open number of rows ({_sentence(error)})") from None
     got, right = graph(tensors(two), second), log_joint(two, second)
     if not torch.allclose(got, right, rtol=1e-4):
-        raise ValueError(f"traced with 17 rows, 29 rows give {got:.6g} where {right:.6g} is right: plate x.shape[0]")
+        raise ValueError(
+            f"traced with 17 rows, 29 rows give {got:.6g} where {right:.6g} is right: plate {length(problem)}"
+        )
     return "a graph traced for one number of rows is right for another"
 
 
 def pure(problem: Problem, found: Sites) -> str:
-    """At given latents a run prints and draws nothing, leaves no parameter, file or changed input."""
-    store, before = pyro.get_param_store(), _world(problem)
-    kept = set(store.keys())
+    """At given latents a run prints and draws nothing, leaves no file or changed input."""
+    before = _world(problem)
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
         first, second = (log_joint(problem, found.values) for _ in range(2))
-    added = sorted(set(store.keys()) - kept)
     changed = [name for name, value in _world(problem).items() if value != before[name]]
-    if added:
-        raise ValueError(f"leaves {added} in Pyro's param store: use pyro.sample, or a guide")
     if printed.getvalue():
         raise ValueError(f"prints {printed.getvalue().splitlines()[0][:40]!r}")
     if changed:
         raise ValueError(f"changes {', '.join(changed)}")
     if not torch.equal(first, second):
         raise ValueError("two runs at the same latents give different log joints")
-    return "no print, no file, no parameter, no random number, same value twice"
+    return "no print, no file, no random number, same value twice"
+
+
+def parameters(problem: Problem, found: Sites) -> str:
+    """All that is learned has a prior: no pyro.param, no nn.Parameter."""
+    learned = points.parameters(problem)
+    if learned:
+        raise ValueError(f"no prior for the parameters {', '.join(learned)}: pyro.sample or PyroSample gives one")
+    if points.hidden(problem):
+        raise ValueError("reads nn.Parameters that no Pyro statement names, so they are held where they are")
+    return "everything that is learned has a prior"
 
 
 def rows(problem: Problem, found: Sites) -> str:
@@ -140,7 +169,7 @@ def rows(problem: Problem, found: Sites) -> str:
             if before is None or after is None:
                 continue
             if after.shape[0] != len(index):
-                raise ValueError(f"'{name}' of {len(index)} rows has {after.shape[0]} rows: plate x.shape[0]")
+                raise ValueError(f"'{name}' of {len(index)} rows has {after.shape[0]} rows: plate {length(problem)}")
             if not torch.allclose(before[index], after, rtol=1e-8, atol=1e-10):
                 raise ValueError(f"'{name}' {what} differs: a row depends on the other rows")
     return "permuted rows and single rows give the same f and p(y)"
@@ -187,6 +216,17 @@ def event_dims(problem: Problem, found: Sites) -> str:
 
 
 # -- tools ---------------------------------------------------------------------------------------------------
+
+
+def _sentence(error: Exception) -> str:
+    """The first sentence of an error of torch's, which may run over many lines."""
+    words = " ".join(str(error).split()) or type(error).__name__
+    return words.split(". ")[0].split(": ")[-1][:120]
+
+
+def _new(problem: Problem) -> str:
+    """How a tensor is made like the data: x.new_zeros, or of the first tensor in a dict."""
+    return length(problem).replace("shape[0]", "new_zeros")
 
 
 def _floats(values: Draws) -> Draws:

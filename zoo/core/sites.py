@@ -13,13 +13,15 @@ from .handlers import (
     Record,
     Unconstrained,
     in_plate,
+    is_computed,
+    is_data,
     is_deterministic,
-    is_factor,
     is_latent,
     pyro_state,
     scaled_log_prob,
 )
 from .problem import Data, Problem
+from .readonly import read_only
 
 
 class Site(NamedTuple):
@@ -91,15 +93,15 @@ def sites(problem: Problem, seed: int = 0) -> Sites:
     # Without targets the model samples y itself: that is not a latent.
     free = problem.names["y"] if isinstance(problem.data, Data) and problem.data.y is None else None
     with pyro_state(validate=True), torch.random.fork_rng(devices=[]), torch.no_grad(), Record() as record:
-        with _Start(seed, free, problem.tensor) as start:
+        with read_only(problem), _Start(seed, free, problem.tensor) as start:
             problem.model(*args, **kwargs)
         _validate(record)
     plate = problem.names["plate"]
-    kept = {n: m for n, m in record.sites.items() if not is_deterministic(m)}
+    kept = {n: m for n, m in record.sites.items() if not is_computed(m)}
     latent = {n: _site(m, plate) for n, m in kept.items() if n in start.values}
     observed = {n: _site(m, plate) for n, m in kept.items() if m["is_observed"]}
-    fixed = tuple(n for n, m in record.sites.items() if is_deterministic(m))
-    seen = [n for n in observed if not is_factor(kept[n])]
+    fixed = tuple(n for n, m in record.sites.items() if is_computed(m))
+    seen = [n for n in observed if is_data(kept[n])]
     y = problem.names["y"] if problem.names["y"] in kept else seen[0] if len(seen) == 1 else ""
     target = _site(kept[y], plate) if y in kept else None
     return Sites(latent, observed, fixed, {n: start.values[n] for n in latent}, target, _sequential(record))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -27,22 +27,37 @@ def run(problem: Problem, values: Draws, given: Any = None) -> dict[str, Any]:
     return record.sites
 
 
-def log_joint(problem: Problem, values: Draws, given: Any = None) -> Tensor:
+def log_joint(problem: Problem, values: Draws, given: Any = None, sequential: Iterable[str] = ()) -> Tensor:
     """log p(y, theta), a float64 scalar, differentiable and traceable; the caller holds `pyro_state`."""
     args, kwargs = given or problem.arguments()
-    with LogProb(problem.names["plate"]) as log_prob, Values(values):
+    with LogProb(problem.names["plate"]) as log_prob, Values(values, sequential):
         problem.model(*args, **kwargs)
     return log_prob.total
 
 
+class NoRows(ValueError):
+    """A model without the plate that the rows of the data stand in."""
+
+
 def row_count(problem: Problem) -> int:
-    """How many rows the data plate has; ValueError if no observed site stands in one of that name."""
-    plate = problem.names["plate"]
+    """How many rows the data plate has; `NoRows` if no observed site stands in one of that name."""
+    plate, others = problem.names["plate"], dict[str, int]()
     for site in sites(problem).observed.values():
-        for name, size in site.plates:
-            if name == plate:
-                return size
-    raise ValueError(f"no observed site stands in pyro.plate('{plate}', x.shape[0])")
+        others |= dict(site.plates)
+        if plate in others:
+            return others[plate]
+    if others:
+        raise NoRows(
+            f"no observed site stands in a plate '{plate}'; the model has {', '.join(others)}: name the one of the "
+            f"rows, zoo.Problem(..., names={{'plate': '{next(iter(others))}'}})"
+        )
+    raise NoRows(f"no observed site stands in pyro.plate('{plate}', {length(problem)})")
+
+
+def length(problem: Problem) -> str:
+    """How a model writes the number of rows: x.shape[0], or of the first tensor in a dict."""
+    named = tensors(problem)
+    return f"{'x' if 'x' in named else next(iter(named), 'x')}.shape[0]"
 
 
 def tensors(problem: Problem) -> Draws:
@@ -97,7 +112,7 @@ def row_log_prob(problem: Problem, msg: Any) -> Tensor:
 
 def graph_of_any_rows(problem: Problem, values: Draws) -> Callable[[Draws, Draws], Tensor]:
     """log_joint as a graph of (data, latents) in which only the number of rows is symbolic."""
-    mode, n = FakeTensorMode(shape_env=ShapeEnv()), row_count(problem)
+    mode, n = FakeTensorMode(shape_env=ShapeEnv(), allow_non_fake_inputs=True), row_count(problem)
     messages = run(problem, values)
 
     def fake(value: Tensor, axis: int | None) -> Tensor:

@@ -24,6 +24,12 @@ log = logging.getLogger("zoo")
 CHUNK = 128  # positions evaluated at once where no gradient is needed: bounds memory
 
 
+_RANDOM = (
+    "model '{}' gives another log density each time: it draws numbers of its own (a subsampled plate, torch.randn, "
+    "numpy). Use all rows, and sample statements for all that is random."
+)
+
+
 class Block(NamedTuple):
     """Where a site lies in a position: columns start to stop, shape of its coordinates, of its value."""
 
@@ -86,7 +92,7 @@ class Density:
         The caller holds `pyro_state(validate=False)`.
         """
         args, kwargs = self.problem.arguments() if arguments is None else arguments
-        with LogProb(self.problem.names["plate"]) as log_prob, self._at(position) as point:
+        with LogProb(self.problem.names["plate"], replicas=jacobian) as log_prob, self._at(position) as point:
             self.problem.model(*args, **kwargs)
         total = log_prob.total if self.temperature == 1.0 else log_prob.total / self.temperature
         return total + point.log_jacobian if jacobian else total
@@ -206,7 +212,8 @@ def density(problem: Problem, engine: str = "auto", temperature: float = 1.0) ->
     result = Density(problem, "eager", temperature)
     probe = torch.zeros(2, result.dim, dtype=result.dtype, device=result.device)
     try:
-        result.value_and_grad(probe)
+        value, _ = result.value_and_grad(probe)
+        _check_same(result, probe, value)
     except (RuntimeError, NotImplementedError) as error:
         log.info(
             "model '%s' does not vectorise over chains (%s); chains run one after another (engine 'loop')",
@@ -216,6 +223,13 @@ def density(problem: Problem, engine: str = "auto", temperature: float = 1.0) ->
         result = Density(problem, "loop", temperature)
         _check_loop(result)
     return result
+
+
+def _check_same(target: Density, probe: Tensor, value: Tensor) -> None:
+    """Refuses a density that numpy or Python draw numbers for: vmap cannot see it, and a graph would freeze one."""
+    again = target.log_prob(probe)
+    if not torch.allclose(again, value, rtol=1e-5, atol=1e-5, equal_nan=True):
+        raise ValueError(_RANDOM.format(target.problem.name))
 
 
 def _check_loop(target: Density) -> None:
@@ -233,10 +247,7 @@ def _check_loop(target: Density) -> None:
         again, up, down = (target.log_prob(points + size * signs) for size in (0.0, 1e-3, -1e-3))
     finite = torch.isfinite(values)
     if not torch.equal(values[finite], again[finite]):
-        raise ValueError(
-            f"model '{name}' gives another log density each time: it draws numbers of its own (a subsampled plate, "
-            "torch.randn). Use all rows, and sample statements for all that is random."
-        )
+        raise ValueError(_RANDOM.format(name))
     slopes, differences = (grads * signs).sum(1).double(), (up - down) / 2e-3
     room = 0.2 * (slopes.abs() + differences.abs()) + 1e-2 * (1 + values.abs())
     if bool(finite.any()) and bool(((slopes - differences).abs() > room)[finite].all()):

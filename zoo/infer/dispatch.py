@@ -156,6 +156,7 @@ def run(
     if not isinstance(problem, Problem):
         raise TypeError(f"problem must be a zoo.Problem, got {type(problem).__name__}. Make one: zoo.load(name).")
     _check_unwrapped()
+    _check_default_device(problem)
     fit = _fit_function(method)
     allowed = set(_options(fit))
     for option in options:
@@ -193,6 +194,14 @@ def _device(device: Any) -> Any:
     if found.type == "meta":
         raise ValueError("device 'meta' holds no numbers, so nothing can be run on it. Use 'cpu' or 'cuda'.")
     return found
+
+
+def _check_default_device(problem: Problem) -> None:
+    if "meta" in (problem.tensor.device.type, torch.get_default_device().type):
+        raise ValueError(
+            "the data, or torch's default device, are on 'meta', which holds no numbers. Make the data and run them "
+            "outside torch.device('meta')."
+        )
 
 
 def _with_points(problem: Problem, method: str, options: dict[str, Any]) -> tuple[Problem, dict[str, Any]]:
