@@ -62,7 +62,8 @@ class Looped:
                 f"the guide's sites {stuck} cannot be reparameterised, so the ELBO has no pathwise gradient. "
                 "Use a continuous family with rsample."
             )
-        return tuple(n for n, m in q1.items() if is_choice(m) and torch.equal(m["value"], q2[n]["value"]))
+        both = [n for n, m in q1.items() if is_choice(m) and n in p1]
+        return tuple(n for n in both if torch.equal(q1[n]["value"], q2[n]["value"]))
 
     def gradient(self, params: Tensor, noise: Tensor, batch: Batch = ALL, scale: float = 1.0) -> tuple[Tensor, Terms]:
         """As `Variational.gradient`; noise (restart, particle, 1) are seeds."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import pyro
@@ -11,11 +11,12 @@ import torch
 from pyro.poutine.messenger import Messenger
 from torch import Tensor
 
-from zoo.core.handlers import is_deterministic, pyro_state
+from zoo.core.handlers import Record, Values, is_deterministic, pyro_state
 from zoo.core.problem import Problem
 from zoo.core.randomness import seeded
+from zoo.core.sites import Site, sites
 
-from .elbo import is_choice, run
+from .elbo import is_choice
 
 Messages = dict[str, Any]
 Guide = Callable[..., Any]
@@ -87,16 +88,49 @@ def prepare(guide: Guide, problem: Problem, seed: int) -> Prepared:
     """Runs a fresh guide once, so that it makes its parameters, under a seed and with Pyro's validation on.
 
     Raises:
-        ValueError: If guide and model do not have the same latent sites, naming them.
+        ValueError: If guide and model do not have the same latent sites of the same shapes, naming them; if the
+            guide has no parameters, or fails.
     """
     args, kwargs = problem.arguments()
     with quiet(validate=True), seeded(seed, problem.tensor.device), torch.no_grad():
-        with _Plain() as plain:
-            q, p = run(problem.model, guide, args, kwargs)
+        with Record() as q, _Plain() as plain, _first_run("the guide fails on the model's arguments"):
+            guide(*args, **kwargs)
         state = pyro.get_param_store().get_state()
         params, constraints = dict(state["params"]), dict(state["constraints"])
-    check_sites(q, p)
+    _check_guide(q.sites, params, sites(problem).latent)
+    values = {name: msg["value"] for name, msg in q.sites.items() if is_choice(msg)}
+    with quiet(validate=True), torch.no_grad(), Values(values), Record() as p:
+        with _first_run("the model fails on the guide's values"):
+            problem.model(*args, **kwargs)
+    check_sites(q.sites, p.sites)
     return Prepared(guide, params, constraints, plain.names)
+
+
+@contextlib.contextmanager
+def _first_run(what: str) -> Iterator[None]:
+    """Errors of other people's code on one line, saying whose; one-line ValueErrors say it themselves."""
+    try:
+        yield
+    except Exception as error:
+        text = " ".join(str(error).split())
+        if isinstance(error, ValueError) and "\n" not in str(error):
+            raise
+        raise ValueError(
+            f"{what} ({type(error).__name__}: {text[:200]}). "
+            "A guide takes what the model takes and follows x in dtype and device; or use dtype='float32'."
+        ) from error
+
+
+def _check_guide(q: Messages, params: dict[str, Tensor], latent: dict[str, Site]) -> None:
+    """What can be seen before the model runs on the guide's values: parameters, sites, shapes."""
+    _check_names(q, list(latent), latent)
+    if not params:
+        raise ValueError(
+            "the guide has no parameters, so there is nothing to fit. "
+            "Make some with pyro.param(name, start), or use a name: 'normal', 'full_rank'."
+        )
+    for name, site in latent.items():
+        _check_shape(name, q[name]["value"].shape, site.shape)
 
 
 def arguments(problem: Problem, x: Tensor | None, y: Tensor | None) -> Any:
@@ -108,17 +142,27 @@ def arguments(problem: Problem, x: Tensor | None, y: Tensor | None) -> Any:
 def check_sites(q: Messages, p: Messages) -> None:
     """Guide and model must have the same latent sites, of the same shapes."""
     wanted = [n for n, m in p.items() if not m["is_observed"] and not is_deterministic(m)]
-    missing = [n for n in wanted if n not in q]
-    extra = [n for n, m in q.items() if is_choice(m) and n not in p and not m["infer"].get("is_auxiliary")]
+    _check_names(q, wanted, p)
+    for name in wanted:
+        _check_shape(name, q[name]["value"].shape, p[name]["fn"].shape())
+
+
+def _check_names(q: Messages, wanted: Sequence[str], known: Container[str]) -> None:
+    missing = [n for n in wanted if n not in q or not is_choice(q[n])]
+    extra = [n for n, m in q.items() if is_choice(m) and n not in known and not m["infer"].get("is_auxiliary")]
     if missing or extra:
         raise ValueError(
             f"the guide must sample the model's latent sites {wanted}; missing {missing}, unknown {extra}. "
             "Mark helper sites of the guide with infer={'is_auxiliary': True}."
         )
-    for name in wanted:
-        got, shape = tuple(q[name]["value"].shape), tuple(p[name]["fn"].shape())
-        if got != shape:
-            raise ValueError(f"the guide gives site '{name}' shape {got}, the model wants {shape}.")
+
+
+def _check_shape(name: str, got: torch.Size, wanted: torch.Size) -> None:
+    if tuple(got) != tuple(wanted):
+        raise ValueError(
+            f"the guide gives site '{name}' shape {tuple(got)}, the model wants {tuple(wanted)}. "
+            "Give its parameters that shape."
+        )
 
 
 def check_batch(run_on: Callable[[Any], tuple[Messages, Messages]], problem: Problem, rows: int) -> None:

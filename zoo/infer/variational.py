@@ -90,7 +90,9 @@ class Variational:
                     draws.append(run(self.problem.model, self._with(params), args, kwargs))
         check_sites(*draws[0])
         (q1, _), (q2, _) = draws
-        fixed = [n for n, m in q1.items() if is_choice(m) and torch.equal(m["value"], q2[n]["value"])]
+        fixed = [
+            n for n, m in q1.items() if n in draws[0][1] and is_choice(m) and torch.equal(m["value"], q2[n]["value"])
+        ]
         return noise.used, tuple(fixed)
 
     def _with(self, flat: Tensor) -> Guide:
@@ -154,6 +156,12 @@ class Variational:
 
         with quiet(), torch.no_grad():
             return torch.func.vmap(one)(noise)
+
+    def check_vmap(self) -> None:
+        """Takes one gradient and two draws as the ascent will; raises what vmap has against guide or model."""
+        with quiet():
+            self.gradient(self.start, self.noise(0, 0, 0, (len(self.start), 2)))
+        self.draw(self.start[0], self.noise(0, 0, 0, (2,)))
 
     def check_batch(self, rows: int) -> None:
         """Refuses a guide that is tied to all rows of the data."""

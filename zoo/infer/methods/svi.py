@@ -13,6 +13,7 @@ Source: Thome, "Stochastic variational inference, Algorithm 1"; Kingma & Welling
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -33,6 +34,8 @@ from zoo.infer.noise import block_seed
 from zoo.infer.prepared import HiddenParameters, prepare
 from zoo.infer.progress import progress as progress_bar
 from zoo.infer.variational import Variational
+
+logger = logging.getLogger("zoo")
 
 PARTICLES = 20_000
 CHUNK_NUMBERS = 500_000
@@ -82,10 +85,10 @@ def fit(
         ValueError: For options out of range, unknown guides, and guides that do not fit the model.
     """
     _check(problem, lr, particles, batch_size)
-    point = (point,) if isinstance(point, str) else tuple(point)
+    point, guide_options = _names(point), _options(guide_options)
     begun = time.perf_counter()
     family = guide if guide is not None else (problem.guide or "normal")
-    variational = set_up(problem, family, guide_options or {}, point, restarts, seed)
+    variational = set_up(problem, family, guide_options, point, restarts, seed)
     if batch_size is not None:
         variational.check_batch(batch_size)
     with stoppable(max_seconds) as stop, progress_bar("svi", steps, progress) as show:
@@ -122,6 +125,19 @@ def _check(problem: Problem, lr: float, particles: int, batch_size: int | None) 
         raise ValueError(f"batch_size must be between 1 and the {n} rows of the data, got {batch_size!r}.")
 
 
+def _names(point: Any) -> tuple[str, ...]:
+    point = (point,) if isinstance(point, str) else point
+    if not isinstance(point, Sequence) or not all(isinstance(name, str) for name in point):
+        raise ValueError(f"point must be names of latent sites, got {point!r}. For example point=('noise',).")
+    return tuple(point)
+
+
+def _options(options: Any) -> dict[str, Any]:
+    if options is not None and not isinstance(options, dict):
+        raise ValueError(f"guide_options must be a dict, got {options!r}. For example guide_options={{'rank': 3}}.")
+    return dict(options or {})
+
+
 def set_up(
     problem: Problem, guide: Any, options: dict[str, Any], point: Sequence[str], restarts: int, seed: int
 ) -> Fit:
@@ -134,9 +150,13 @@ def set_up(
             made = make(factory, problem.model)
         prepared.append(prepare(made, problem, start))
     try:
-        return Variational(problem, prepared)
-    except (Unanswerable, HiddenParameters, RuntimeError):
+        fit = Variational(problem, prepared)
+        fit.check_vmap()
+    except (Unanswerable, HiddenParameters, RuntimeError) as error:
+        why = " ".join(str(error).split()).split(". ")[0]
+        logger.info("svi: one particle at a time (engine 'loop'), because guide or model can't be vectorised: %s", why)
         return Looped(problem, prepared)
+    return fit
 
 
 # -- after the ascent --------------------------------------------------------------------------------------
