@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from zoo.report.distance import compare as compare
     from zoo.report.files import open as open
     from zoo.report.loo import loo as loo
-    from zoo.report.predictive_checks import check_predictive as check_predictive
     from zoo.report.pictures import plot as plot
+    from zoo.report.predictive_checks import check_predictive as check_predictive
 
 
 def names() -> list[str]:
