@@ -18,6 +18,7 @@ from pyro.poutine.runtime import am_i_wrapped
 
 import zoo
 from zoo.core import points
+from zoo.core.computed import with_computed
 from zoo.core.handlers import LOCK
 from zoo.core.posterior import Posterior
 from zoo.core.problem import Data, Problem
@@ -172,7 +173,7 @@ def run(
             threads = threads_for_size(_rows(found), sum(site.shape.numel() for site in found.latent.values()))
     start = time.perf_counter()
     with running_on(threads):
-        posterior = fit(problem, **options)
+        posterior = with_computed(fit(problem, **options))
         settings = _settings(problem, method, fit, options)
     seconds = posterior.seconds or {"compile": 0.0, "warmup": 0.0, "sample": time.perf_counter() - start}
     return dataclasses.replace(posterior, settings=settings | posterior.settings, seconds=seconds)

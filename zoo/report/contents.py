@@ -216,7 +216,8 @@ def _layout(facts: dict[str, Any]) -> Layout:
 
 
 def _check_sites(problem: Problem, draws: Mapping[str, Tensor]) -> None:
-    wanted = {n: tuple(s.shape) for n, s in sites(problem).latent.items()}
-    got = {n: tuple(v.shape[2:]) for n, v in draws.items()}
+    found = sites(problem)
+    wanted = {n: tuple(s.shape) for n, s in found.latent.items()}
+    got = {n: tuple(v.shape[2:]) for n, v in draws.items() if n not in found.deterministic}
     if wanted != got:
         raise ValueError(f"its draws are of {got}, the model samples {wanted}. Give the model that it was made with.")
