@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import torch
@@ -93,7 +95,7 @@ def sites(problem: Problem, seed: int = 0) -> Sites:
     # Without targets the model samples y itself: that is not a latent.
     free = problem.names["y"] if isinstance(problem.data, Data) and problem.data.y is None else None
     with pyro_state(validate=True), torch.random.fork_rng(devices=[]), torch.no_grad(), Record() as record:
-        with read_only(problem), _Start(seed, free, problem.tensor) as start:
+        with read_only(problem), _Start(seed, free, problem.tensor) as start, _plates_explained():
             problem.model(*args, **kwargs)
         _validate(record)
     plate = problem.names["plate"]
@@ -105,6 +107,17 @@ def sites(problem: Problem, seed: int = 0) -> Sites:
     y = problem.names["y"] if problem.names["y"] in kept else seen[0] if len(seen) == 1 else ""
     target = _site(kept[y], plate) if y in kept else None
     return Sites(latent, observed, fixed, {n: start.values[n] for n in latent}, target, _sequential(record))
+
+
+@contextlib.contextmanager
+def _plates_explained() -> Iterator[None]:
+    """Adds to Pyro's word on a row of several numbers in a plate of rows what to do about it."""
+    try:
+        yield
+    except ValueError as error:
+        if not str(error).startswith("Shape mismatch inside plate"):
+            raise
+        raise ValueError(f"{error}. A row of several numbers is one event: add .to_event(1).") from None
 
 
 def _sequential(record: Record) -> frozenset[str]:
@@ -119,11 +132,37 @@ def _validate(record: Record) -> None:
             continue
         if msg["is_observed"]:
             _fits(msg)
+            _possible(msg)
         try:
             scaled_log_prob(msg)
         except ValueError as error:
             what = "observed" if msg["is_observed"] else "latent"
             raise ValueError(f"{what} site '{name}': {' '.join(str(error).split())}") from None
+
+
+HINTS = {
+    "Bernoulli": "Make them 0 or 1 (y > 0.5), or take ContinuousBernoulli for shades of grey",
+    "Categorical": "Labels are whole numbers from 0: recode them, or give the model more classes",
+}
+
+
+def _possible(msg: Any) -> None:
+    """Refuses targets that the distribution can never give: a gamma's -1, a Bernoulli's grey pixels."""
+    fn, value = msg["fn"], msg["value"]
+    try:
+        good = fn.support.check(value)
+    except NotImplementedError:
+        return
+    if bool(good.all()) or value.numel() == 0:
+        return
+    while hasattr(fn, "base_dist"):
+        fn = fn.base_dist
+    family = type(fn).__name__
+    raise ValueError(
+        f"observed site '{msg['name']}': {int((~good).sum())} of {good.numel()} values can't come from {family} (they "
+        f"go from {float(value.min()):.6g} to {float(value.max()):.6g}, its support is {fn.support}). "
+        f"{HINTS.get(family, 'Transform them, or choose another distribution')}."
+    )
 
 
 def _fits(msg: Any) -> None:
