@@ -52,6 +52,8 @@ def over_all_sites(
 
         return place(model, found, family, args, kwargs, follow=bool(moving))
 
+    # For engines that can: log q is best differentiated along the draws only, q may be exact.
+    guide.along_draws = True  # type: ignore[attr-defined]
     return guide
 
 

@@ -11,13 +11,16 @@ import torch
 from pyro.infer import Trace_ELBO, autoguide
 
 import zoo
+from tests.refusals import refused
 from tests.test_guides import own, schools, variational
+from zoo.__main__ import main
 from zoo.core.handlers import LogProb
 from zoo.core.randomness import seeded
 from zoo.infer.adam import Pace, adam, schedule
 from zoo.infer.ascent import choose_engine
 from zoo.infer.batches import batch_rows
 from zoo.infer.convergence import at_rest
+from zoo.infer.families import REFUSED, autoguides
 from zoo.infer.looped import Looped
 from zoo.infer.methods import svi
 from zoo.infer.prepared import Batch, prepare, quiet
@@ -271,6 +274,106 @@ def test_a_models_own_guide_is_the_default() -> None:
     assert svi.fit(problem, steps=2, draws=2).settings["engine"] == "loop"
 
 
+@pytest.mark.filterwarnings("ignore:.*was not registered in the param store")
+@pytest.mark.parametrize("name", sorted(set(autoguides()) - set(REFUSED) - {"AutoNormalizingFlow"}))
+def test_every_autoguide_is_served_by_its_name(name) -> None:
+    problem = zoo.load("logistic_regression", n=20)  # float32: some of Pyro's networks know no other
+    fit = zoo.run(problem, "svi", guide=name, steps=2, draws=2, engine="loop")
+    assert fit.settings["guide"] == name
+    assert math.isfinite(fit.settings["elbo"])
+
+
+def test_autoguides_that_cannot_be_served_are_refused() -> None:
+    problem = line()
+    for name in REFUSED:
+        for guide in (name, getattr(autoguide, name)):
+            refused(lambda guide=guide: svi.fit(problem, guide=guide), f"svi can't fit guide={name}: ", "(Use|Sum) ")
+    refused(lambda: svi.fit(problem, guide="AutoNormalizingFlow"), "needs .'init_transform_fn'.", "guide_options=")
+    refused(lambda: svi.fit(problem, guide="AutoNorml"), "Did you mean 'AutoNormal'", "full_rank, low_rank")
+    refused(lambda: svi.fit(problem, guide="AutoIAFNormal"), "RuntimeError: .*dtype", "use dtype='float32'")
+    made = autoguide.AutoNormalMessenger(problem.model)
+    refused(lambda: svi.fit(problem, guide=made), "an instance of AutoNormalMessenger", "Give the class")
+
+
+def test_an_autoguide_from_the_shell(capsys) -> None:
+    words = ["run", "coin_flip", "-m", "svi", "--opt", "steps=200", "--opt", "draws=20"]
+    main([*words, "--opt", "guide=AutoNormal", "--opt", "guide_options={'init_scale': 0.3}"])
+    assert "theta" in capsys.readouterr().out
+    main([*words, "--opt", "guide=low_rank", "--opt", "guide_options={'rank': 1}"])
+    assert "theta" in capsys.readouterr().out
+    assert main([*words, "--opt", "guide=AutoNorml"]) != 0
+    assert "Did you mean 'AutoNormal'" in capsys.readouterr().err
+    assert main([*words, "--opt", "guide_options=rank"]) != 0
+    assert "guide_options must be a dict, got 'rank'" in capsys.readouterr().err
+
+
+def guide_of(site: str = "w", **change):
+    """A hand-written mean-field guide of the line, with one thing changed."""
+
+    def guide(x, y=None, **hyper):
+        loc = pyro.param("loc", x.new_zeros(change.get("shape", 2)).to(change.get("dtype", F64)))
+        law = dist.Normal(loc + change.get("shift", 0.0), change.get("scale", 1.0)).to_event(1)
+        w = pyro.sample(site, law, obs=x[0] if change.get("observed") else None)
+        if change.get("second"):
+            pyro.sample("v", dist.Normal(loc, 1.0).to_event(1))
+        if change.get("branch") and w.sum() > 0:
+            return
+        if change.get("raises"):
+            raise RuntimeError("two\nlines")
+
+    return lambda model: guide
+
+
+def no_parameters(model):
+    return lambda x, y=None, **hyper: pyro.sample("w", dist.Normal(x.new_zeros(2), 1.0).to_event(1))
+
+
+@pytest.mark.parametrize(
+    ("guide", "patterns"),
+    [
+        (no_parameters, ["no parameters", "pyro.param"]),
+        (guide_of("v"), [r"missing \['w'\], unknown \['v'\]"]),
+        (guide_of(second=True), [r"missing \[\], unknown \['v'\]", "is_auxiliary"]),
+        (guide_of(observed=True), [r"missing \['w'\]"]),
+        (guide_of(shape=3), [r"site 'w' shape \(3,\), the model wants \(2,\)"]),
+        (guide_of(raises=True), ["the guide fails .*RuntimeError: two lines", "takes what the model takes"]),
+        (guide_of(scale=-1.0), ["the guide fails", "scale"]),
+        (guide_of(shift=float("nan")), ["the guide fails", "nan"]),
+        (guide_of(dtype=torch.float32), ["the model fails on the guide's values .*dtype", "dtype='float32'"]),
+        (lambda model: lambda x: None, ["the guide fails .*unexpected keyword argument"]),
+    ],
+    ids=["no params", "misses", "unknown", "observed", "shape", "raises", "scale", "nan", "dtype", "arguments"],
+)
+def test_guides_that_do_not_fit_are_refused_in_one_line(guide, patterns) -> None:
+    refused(lambda: svi.fit(line(), guide=guide, steps=2), *patterns)
+
+
+def test_guides_and_models_with_python_control_flow_run_one_by_one(caplog) -> None:
+    """vmap refuses them; said with the reason, and the ELBO is that of the same guide without the branch."""
+    options = {"steps": 3, "draws": 3, "restarts": 2, "particles": 2}
+    with caplog.at_level("INFO", "zoo"):
+        fit = svi.fit(line(), guide=guide_of(branch=True), **options)
+    assert fit.settings["engine"] == "loop"
+    assert "one particle at a time" in caplog.text
+    plain = svi.fit(line(), guide=guide_of(), **options)
+    error = math.hypot(fit.settings["elbo_se"], plain.settings["elbo_se"])
+    assert fit.settings["elbo"] == pytest.approx(plain.settings["elbo"], abs=5 * error)
+
+    def branching(x, y=None):
+        a = pyro.sample("a", dist.Normal(x.new_zeros(()), 1.0))
+        with pyro.plate("data", x.shape[0]):
+            pyro.sample("y", dist.Normal(a, 2.0 if a > 0 else 1.0), obs=y)
+
+    for guide in ("normal", "full_rank", "low_rank", "point"):
+        assert svi.fit(own(branching), guide=guide, **options).settings["engine"] == "loop"
+
+
+def test_options_of_the_wrong_kind_are_refused() -> None:
+    refused(lambda: svi.fit(line(), guide_options="rank=3"), "must be a dict, got 'rank=3'")
+    refused(lambda: svi.fit(line(), point=3), "names of latent sites, got 3")
+    refused(lambda: svi.fit(line(), stop="early"), "'steps' or 'converged', got 'early'")
+
+
 # -- batches, steps, schedule ------------------------------------------------------------------------------
 
 
@@ -378,6 +481,22 @@ def test_the_check_for_rest_tells_noise_from_a_climb() -> None:
     assert not at_rest(torch.zeros(199))  # too few steps to tell
 
 
+def test_rest_is_not_mistaken_for_a_rate_that_fell() -> None:
+    """A climb that the falling rate stops: the last tenths lie still within their noise, the last sixths do not.
+
+    The curve is that of the lecture's network after 5,000 steps, where 75,000 more gain 38 nats: 10 nats between the
+    last sixths, 46 nats of noise a step falling to 20.
+    """
+    generator = torch.Generator().manual_seed(1)
+    t = torch.arange(5000, dtype=F64) / 5000
+    rate = torch.where(t < 0.5, torch.ones_like(t), 0.5 * (1 + torch.cos(math.pi * (2 * t - 1))))
+    way = rate.cumsum(0) / rate.sum()
+    noise = 20 * torch.randn(20, 5000, generator=generator, dtype=F64)
+    curves = -280 + 100 * way + noise
+    assert not any(at_rest(curve) for curve in curves)
+    assert sum(at_rest(curve, pieces=10) for curve in curves) > 5  # the twin: judged over tenths
+
+
 def test_too_few_steps_are_named() -> None:
     q = svi.fit(line(), guide="point", steps=60, lr=1e-3, draws=2)
     assert q.outcome == "not converged: raise steps or lower lr"
@@ -406,6 +525,29 @@ def test_the_rule_of_the_engine() -> None:
     assert choose_engine("auto", loop, 5000) == "loop"
     with pytest.raises(ValueError, match="loop"):
         choose_engine("compiled", loop, 5000)
+
+
+# -- early stop --------------------------------------------------------------------------------------------
+
+
+def test_an_early_stop_is_a_shorter_run_bit_for_bit() -> None:
+    """At rest after t steps, ended after 2 t: the same as steps=2 t, and within .02 + 4 se of the optimum."""
+    options = {"lr": 0.02, "draws": 5, "seed": 2, "engine": "eager"}
+    early = svi.fit(line(), steps=20_000, stop="converged", restarts=2, **options)
+    taken = early.settings["steps_taken"]
+    assert early.ok, early.outcome
+    assert 1000 <= taken < 10_000
+    assert early.history["elbo"].shape == (2, taken)
+    whole = svi.fit(line(), steps=taken, restarts=2, **options)
+    assert torch.equal(early.draws["w"], whole.draws["w"])
+    assert torch.equal(early.history["elbo"], whole.history["elbo"])
+
+
+def test_steps_are_the_most_and_a_climb_does_not_stop() -> None:
+    """Twin of the early stop: at a rate so small that the ELBO climbs all the time."""
+    fit = svi.fit(line(), steps=1500, stop="converged", lr=1e-5, guide="point", draws=2, engine="eager")
+    assert fit.settings["steps_taken"] == 1500
+    assert fit.outcome.startswith("not converged: use stop='steps'")
 
 
 @pytest.mark.slow

@@ -13,6 +13,7 @@ from zoo.core.problem import Data
 
 from .adam import Pace, adam, schedule
 from .batches import batch_rows
+from .convergence import at_rest
 from .elbo import Terms
 from .engine import MOST_COORDINATES, has_compiler
 from .graph import COMPILING, compile_graph, trace
@@ -25,6 +26,7 @@ Tensors = tuple[Tensor, ...]
 ENGINES = ("auto", "compiled", "eager", "loop")
 LEAST_STEPS = 4000  # below it, tracing alone has finished before a compiler has begun to pay
 BLOCK, BLOCK_NUMBERS = 64, 2**22
+FIRST_LOOK = 500
 
 
 class Climb(NamedTuple):
@@ -107,11 +109,16 @@ def climb(
     batch_size: int | None,
     seed: int,
     engine: str,
+    early: bool = False,
     stop: Callable[[], str] = lambda: "",
     show: Callable[..., None] = lambda done, text="": None,
     watch: Callable[[int, Tensor], None] = lambda done, params: None,
 ) -> Climb:
     """Runs Adam for `steps` steps, or until `stop` or a value that is not finite.
+
+    `early`: once all ELBO curves lie still at the constant rate, after t steps, the rate falls over the next t: what
+    comes out is a run of 2 t steps, bit for bit. Looks are a quarter further apart each time: every one of them may
+    take noise for rest.
 
     `watch(done, params)` sees the parameters (restart, size) at the start and after every step.
     """
@@ -124,7 +131,7 @@ def climb(
     with quiet():
         step, engine, compiling = _ready(step, chosen, first)
     seen: list[Tensors] = []
-    reason, bad = "", None
+    reason, bad, look = "", None, FIRST_LOOK
     watch(0, state[0])
     while len(seen) < steps and not reason and bad is None:
         begin = len(seen)
@@ -140,8 +147,18 @@ def climb(
                 if reason := stop():
                     break
         bad = _first_bad(seen, begin)
+        if early and look <= len(seen) < steps / 2:
+            look = len(seen) * 5 // 4
+            if _resting(seen):
+                steps, early = 2 * len(seen), False
+                pace = schedule(steps, lr, fit.start)
         show(len(seen), f"elbo {float(seen[-1][1].max()):.5g}")
     return _climb(state, seen, bad, reason if len(seen) < steps else "", engine, compiling)
+
+
+def _resting(seen: list[Tensors]) -> bool:
+    """Whether every restart's ELBO lay still over the last half of the steps, a quarter against a quarter."""
+    return all(at_rest(curve, pieces=4) for curve in torch.stack([row[1] for row in seen], 1).cpu())
 
 
 def _first_state(fit: Fit) -> Tensors:

@@ -10,13 +10,26 @@ import pkgutil
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pyro.infer.autoguide import AutoGuide
+from pyro.infer import autoguide
+from pyro.infer.autoguide import AutoGuide, AutoMessenger
 
 import guides
 from guides.point import with_points
 from zoo.core.words import nearest
 
 Factory = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+PARTS = "it is a part of other guides. Use AutoNormal, or a function model -> guide"
+# Autoguides that svi can't fit from their class alone, and what serves instead.
+REFUSED = {
+    "AutoCallable": PARTS,
+    "AutoContinuous": PARTS,
+    "AutoGuide": PARTS,
+    "AutoGuideList": PARTS,
+    "AutoMessenger": PARTS,
+    "AutoDiscreteParallel": "gradients need continuous latents. Sum discrete ones out of the model",
+    "AutoLaplaceApproximation": "until its Hessian is taken it is a point. Use the method 'laplace', or AutoDelta",
+}
 
 
 def families() -> dict[str, Callable[..., Any]]:
@@ -29,12 +42,34 @@ def families() -> dict[str, Callable[..., Any]]:
     return found
 
 
+def autoguides() -> dict[str, type]:
+    """{name: class} of Pyro's autoguides."""
+    return {name: getattr(autoguide, name) for name in autoguide.__all__ if name.startswith("Auto")}
+
+
+def _named(guide: str) -> Callable[..., Any]:
+    known: dict[str, Callable[..., Any]] = {**autoguides(), **families()}
+    if guide not in known:
+        usable = [name for name in known if name not in REFUSED]
+        raise ValueError(nearest(guide, usable, "guide"))
+    return known[guide]
+
+
+def _check_usable(guide: Any) -> None:
+    kind = guide if inspect.isclass(guide) else type(guide)
+    reason = REFUSED.get(kind.__name__, "") if issubclass(kind, (AutoGuide, AutoMessenger)) else ""
+    if reason and not (isinstance(guide, AutoGuide) and reason is PARTS):  # a list that was filled is a guide
+        raise ValueError(f"svi can't fit guide={kind.__name__}: {reason}.")
+    if isinstance(guide, AutoMessenger):
+        raise ValueError(f"svi can't copy an instance of {kind.__name__}. Give the class, options in guide_options.")
+
+
 def choose(guide: Any, options: dict[str, Any], point: Sequence[str]) -> Factory:
     """model -> guide for whatever the user named.
 
     Args:
-        guide: A name in guides/, a function model -> guide, a Pyro autoguide class, or an autoguide that was
-            made for this model (it is copied, its parameters are not touched).
+        guide: A name in guides/ or of a Pyro autoguide, a function model -> guide, a Pyro autoguide class, or an
+            autoguide that was made for this model (it is copied, its parameters are not touched).
         options: Keyword arguments of the family.
         point: Sites that get point estimates instead.
 
@@ -42,15 +77,13 @@ def choose(guide: Any, options: dict[str, Any], point: Sequence[str]) -> Factory
         ValueError: For an unknown name or option, with the nearest right one.
         TypeError: For anything else.
     """
+    if isinstance(guide, str):
+        guide = _named(guide)
+    _check_usable(guide)
     if isinstance(guide, AutoGuide):
         if options or point:
             raise ValueError("guide_options and point= need a guide class or name, got an instance. Give the class.")
         return lambda model: _copied(guide)
-    if isinstance(guide, str):
-        known = families()
-        if guide not in known:
-            raise ValueError(nearest(guide, known, "guide"))
-        guide = known[guide]
     if not callable(guide):
         raise TypeError(
             f"guide must be a name, a function model -> guide or a Pyro autoguide, got "
@@ -78,6 +111,10 @@ def _checked(guide: Any, options: dict[str, Any]) -> dict[str, Any]:
         for option in options:
             if option not in {p.name for p in parameters}:
                 raise ValueError(f"guide_options: {nearest(option, [p.name for p in parameters], 'option')}")
+    if inspect.isclass(guide) and issubclass(guide, AutoGuide):
+        needed = [p.name for p in parameters if p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD]
+        if missing := [name for name in needed if name not in options]:
+            raise ValueError(f"{guide.__name__} needs {missing}, got none. Give guide_options={{{missing[0]!r}: ...}}.")
     return options
 
 

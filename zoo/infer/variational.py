@@ -11,10 +11,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+from pyro.distributions import Delta
 from torch import Tensor
 
 from guides.supports import unconstrain
-from zoo.core.handlers import is_deterministic, scaled_log_prob
+from zoo.core.handlers import Record, Values, is_deterministic, scaled_log_prob
 from zoo.core.problem import Problem
 from zoo.core.randomness import seeded
 
@@ -72,6 +73,7 @@ class Variational:
         self.problem, self.guide = problem, first.guide
         self.plate = problem.names["plate"]
         self.analytic = bool(getattr(first.guide, "mean_field", False))
+        self.along = bool(getattr(first.guide, "along_draws", False))
         shapes = {name: value.shape for name, value in first.params.items()}
         self.layout = Layout(shapes, first.constraints, own_parameters(first))
         self.start = torch.stack([torch.cat([v.detach().reshape(-1) for v in p.params.values()]) for p in prepared])
@@ -109,11 +111,30 @@ class Variational:
         with BaseNoise(noise), Parameters(self.layout.split(flat), self.layout.constraints):
             return run(self.problem.model, self._with(flat), args, kwargs)
 
-    def terms(self, flat: Tensor, noise: Tensor, x: Tensor | None, y: Tensor | None, scale: Any) -> Terms:
-        """One restart's ELBO, averaged over particles. flat (size,), noise (particle, noise_size)."""
+    def _along_draws(self, flat: Tensor, q: Messages, given: Any) -> Messages:
+        """The guide's messages on the same draws, with parameters that carry no gradient."""
+        args, kwargs = given
+        drawn = {n: m["value"] for n, m in q.items() if is_choice(m) and not isinstance(m["fn"], Delta)}
+        with Parameters(self.layout.split(flat.detach()), self.layout.constraints), Values(drawn), Record() as again:
+            self.guide(*args, **kwargs)
+        return again.sites
+
+    def terms(
+        self, flat: Tensor, noise: Tensor, x: Tensor | None, y: Tensor | None, scale: Any, *, along: bool = False
+    ) -> Terms:
+        """One restart's ELBO, averaged over particles. flat (size,), noise (particle, noise_size).
+
+        `along`: differentiate log q along the draws only. What is left out, its derivative by the parameters at a
+        fixed draw, has mean 0; without it the gradient of a q that is exact is 0 for every draw.
+
+        Source: Roeder, Wu & Duvenaud 2017, "Sticking the landing".
+        """
 
         def one(row: Tensor) -> Terms:
-            q, p = self._run(flat, row, arguments(self.problem, x, y))
+            given = arguments(self.problem, x, y)
+            q, p = self._run(flat, row, given)
+            if along:
+                q = self._along_draws(flat, q, given)
             return combine(q, p, self.plate, scale, self.analytic)
 
         if noise.shape[0] == 1:
@@ -133,7 +154,7 @@ class Variational:
         """
 
         def value(flat: Tensor, e: Tensor, x: Tensor | None, y: Tensor | None) -> tuple[Tensor, Terms]:
-            terms = self.terms(flat, e, x, y, scale)
+            terms = self.terms(flat, e, x, y, scale, along=self.along)
             return terms.elbo, terms
 
         function = torch.func.grad(value, has_aux=True)

@@ -53,6 +53,7 @@ def fit(
     restarts: int = 1,
     point: Sequence[str] = (),
     draws: int = 1000,
+    stop: str = "steps",
     seed: int = 0,
     engine: str = "auto",
     progress: bool | None = None,
@@ -72,6 +73,9 @@ def fit(
         restarts: Independent fits, each from its own start; they are the chain axis of the draws.
         point: Sites that get a point estimate instead of a distribution.
         draws: Draws from each fitted guide.
+        stop: "steps": after `steps` steps. "converged": `steps` are the most; once the ELBO lies still, after t
+            steps at the full rate (looked at from 500 on), the rate falls over the next t and the run ends. The
+            result is that of steps=2 t, which settings call steps_taken.
         seed: Restart r's start, noise and batches depend on (seed, r) only.
         engine: "auto", "compiled", "eager" or "loop", see `zoo.infer.ascent`.
         progress: None: only in a terminal.
@@ -84,18 +88,18 @@ def fit(
     Raises:
         ValueError: For options out of range, unknown guides, and guides that do not fit the model.
     """
-    _check(problem, lr, particles, batch_size)
+    _check(problem, lr, particles, batch_size, stop)
     point, guide_options = _names(point), _options(guide_options)
     begun = time.perf_counter()
     family = guide if guide is not None else (problem.guide or "normal")
     variational = set_up(problem, family, guide_options, point, restarts, seed)
     if batch_size is not None:
         variational.check_batch(batch_size)
-    with stoppable(max_seconds) as stop, progress_bar("svi", steps, progress) as show:
+    with stoppable(max_seconds) as ended, progress_bar("svi", steps, progress) as show:
         climbed = climb(
             variational, steps=steps, lr=lr, particles=particles,
             batch_size=None if batch_size == len(problem.tensor) else batch_size,
-            seed=seed, engine=engine, stop=stop, show=show,
+            seed=seed, engine=engine, early=stop == "converged", stop=ended, show=show,
         )  # fmt: skip
     warmed = time.perf_counter()
     values, stats = _draws(variational, climbed.params, draws, seed)
@@ -107,15 +111,17 @@ def fit(
     }
     return Posterior(
         problem, "svi", "iid", values, stats=stats, history=climbed.history,
-        seconds=seconds, settings=settings, outcome=_outcome(climbed),
+        seconds=seconds, settings=settings, outcome=_outcome(climbed, stop),
     )  # fmt: skip
 
 
-def _check(problem: Problem, lr: float, particles: int, batch_size: int | None) -> None:
+def _check(problem: Problem, lr: float, particles: int, batch_size: int | None, stop: str) -> None:
     if not lr > 0:
         raise ValueError(f"lr must be positive, got {lr!r}. Try 0.01.")
     if particles < 1:
         raise ValueError(f"particles must be a whole number, at least 1, got {particles!r}.")
+    if stop not in ("steps", "converged"):
+        raise ValueError(f"stop must be 'steps' or 'converged', got {stop!r}. Leave it out for all the steps.")
     if batch_size is None:
         return
     if not isinstance(problem.data, Data):
@@ -186,6 +192,7 @@ def _settings(fit: Fit, climbed: Climb, seed: int, guide: Any) -> dict[str, Any]
         "engine": climbed.engine,
         "guide": guide if isinstance(guide, str) else getattr(guide, "__name__", type(guide).__name__),
         "point": list(fit.points),
+        "steps_taken": climbed.history["elbo"].shape[1],
         "elbo": elbo[best],
         "elbo_se": error[best],
         "elbo_restarts": list(elbo),
@@ -206,7 +213,7 @@ def _estimate(fit: Fit, flat: Tensor, restart: int, seed: int) -> tuple[float, f
     return float(elbo.mean()), float(elbo.std() / len(elbo) ** 0.5)
 
 
-def _outcome(climbed: Climb) -> str:
+def _outcome(climbed: Climb, stop: str) -> str:
     elbo = climbed.history["elbo"]
     if climbed.bad is not None:
         step, restart = climbed.bad
@@ -220,5 +227,6 @@ def _outcome(climbed: Climb) -> str:
     moving = [r for r, curve in enumerate(elbo) if not at_rest(curve)]
     if moving:
         which = f" (restarts {moving})" if len(elbo) > 1 else ""
-        return f"not converged: raise steps or lower lr{which}"
+        more = "raise steps" if stop == "steps" else "use stop='steps' with more of them"
+        return f"not converged: {more} or lower lr{which}"
     return "ok"
