@@ -25,7 +25,7 @@ from zoo.core.posterior import Posterior
 from zoo.core.problem import Data, Problem
 from zoo.core.randomness import seeded
 from zoo.infer.ascent import Climb, Fit, climb
-from zoo.infer.convergence import at_rest
+from zoo.infer.convergence import at_rest, still_climbing
 from zoo.infer.elbo import Unanswerable
 from zoo.infer.families import choose, make
 from zoo.infer.interrupt import stoppable
@@ -111,7 +111,7 @@ def fit(
     }
     return Posterior(
         problem, "svi", "iid", values, stats=stats, history=climbed.history,
-        seconds=seconds, settings=settings, outcome=_outcome(climbed, stop),
+        seconds=seconds, settings=settings, outcome=_outcome(climbed, stop, variational.layout.size),
     )  # fmt: skip
 
 
@@ -213,7 +213,7 @@ def _estimate(fit: Fit, flat: Tensor, restart: int, seed: int) -> tuple[float, f
     return float(elbo.mean()), float(elbo.std() / len(elbo) ** 0.5)
 
 
-def _outcome(climbed: Climb, stop: str) -> str:
+def _outcome(climbed: Climb, stop: str, parameters: int) -> str:
     elbo = climbed.history["elbo"]
     if climbed.bad is not None:
         step, restart = climbed.bad
@@ -224,7 +224,7 @@ def _outcome(climbed: Climb, stop: str) -> str:
         )
     if climbed.reason:
         return f"{climbed.reason} after {elbo.shape[1]} steps"
-    moving = [r for r, curve in enumerate(elbo) if not at_rest(curve)]
+    moving = [r for r, curve in enumerate(elbo) if still_climbing(curve) or not at_rest(curve, parameters=parameters)]
     if moving:
         which = f" (restarts {moving})" if len(elbo) > 1 else ""
         more = "raise steps" if stop == "steps" else "use stop='steps' with more of them"
