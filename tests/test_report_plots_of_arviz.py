@@ -95,7 +95,7 @@ OLD: dict[str, Plot] = {
     "plot_density": ({}, POSTERIORS),
     "plot_violin": ({}, POSTERIORS),
     "plot_bpv": ({}, POSTERIORS),
-    "plot_ppc": ({"num_pp_samples": 10}, (*POSTERIORS, "map")),
+    "plot_ppc": ({"num_pp_samples": 2}, (*POSTERIORS, "map")),
     "plot_loo_pit": ({"y": "y"}, POSTERIORS),
     "plot_dist_comparison": ({}, POSTERIORS),
     "plot_energy": ({}, SAMPLERS),
