@@ -10,6 +10,7 @@ import pyro.distributions as dist
 import pytest
 import torch
 from pyro import poutine
+from pyro.contrib.autoname import scope
 from pyro.infer.reparam import LocScaleReparam
 from torch import Tensor
 
@@ -220,3 +221,31 @@ def test_check_on_shapes_and_writing() -> None:
     assert "in place" in str(zoo.check(zoo.Problem("writes", _in_place, {"y": y})))
     assert torch.equal(y, own.Y)
     assert zoo.check(zoo.Problem("numpy", _by_numpy, {"y": own.Y})).failed.count("pure") == 1
+
+
+# -- names ---------------------------------------------------------------------------------------------------
+
+
+def test_names_of_a_scope_come_back_from_a_file(tmp_path) -> None:
+    """`pyro.contrib.autoname.scope` calls a site line/w, which a file would take for a path."""
+
+    def model(y: Tensor) -> None:
+        with scope(prefix="line"):
+            w = pyro.sample("w", dist.Normal(y.new_zeros(2), 1.0).to_event(1))
+            f = pyro.deterministic("f", w.sum() + 0 * y)
+            with pyro.plate("rows", y.shape[0]):
+                pyro.sample("y", dist.Normal(f, 1.0), obs=y)
+
+    fit = zoo.run(zoo.Problem("scoped", model, {"y": own.Y}), "laplace", draws=8)
+    path = fit.save(tmp_path / "fit.nc")
+    assert torch.equal(zoo.open(path, model=model).draws["line/w"], fit.draws["line/w"])
+    assert set(zoo.open(path).predict()) == {"line/f", "line/y", "mean", "var"}
+    assert fit.to_arviz()["posterior"]["line\u2215w"].shape[-1] == 2
+
+
+def test_names_of_axes_are_refused_before_the_run() -> None:
+    def model(y: Tensor) -> None:
+        chain = pyro.sample("chain", dist.Normal(y.new_zeros(()), 1.0))
+        pyro.sample("y", dist.Normal(chain, 1.0).expand(y.shape).to_event(1), obs=y)
+
+    refused(lambda: zoo.run(zoo.Problem("chain", model, {"y": own.Y}), "nuts"), "'chain'", "Rename")

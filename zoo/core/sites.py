@@ -98,6 +98,8 @@ def sites(problem: Problem, seed: int = 0) -> Sites:
         with read_only(problem), _Start(seed, free, problem.tensor) as start, _plates_explained():
             problem.model(*args, **kwargs)
         _validate(record)
+    if taken := sorted({"chain", "draw"} & set(record.sites)):
+        raise ValueError(f"site '{taken[0]}' has the name of an axis that all draws have. Rename it.")
     plate = problem.names["plate"]
     kept = {n: m for n, m in record.sites.items() if not is_computed(m)}
     latent = {n: _site(m, plate) for n, m in kept.items() if n in start.values}

@@ -20,7 +20,7 @@ from zoo.core.quantities import point_sites
 from zoo.core.sites import sites
 
 from .encode import DTYPES, decode, dtype_name, encode
-from .groups import CAP, STATS, dataset, fit_groups, warmup_groups
+from .groups import CAP, SLASH, STATS, dataset, fit_groups, plain, warmup_groups
 from .stored import Stored, in_original_units, keep, missing
 
 log = logging.getLogger("zoo")
@@ -156,7 +156,7 @@ def _kept(groups: Groups) -> dict[str, Any]:
 
     def tensors(name: str) -> dict[str, Tensor]:
         variables = groups.get(name, xr.Dataset()).data_vars
-        return {str(n): torch.from_numpy(v.values.copy()) for n, v in variables.items()}
+        return {str(n).replace(SLASH, "/"): torch.from_numpy(v.values.copy()) for n, v in variables.items()}
 
     pairs = (("train", "posterior_predictive"), ("test", "predictions"))
     return {
@@ -189,7 +189,7 @@ def _problem(facts: dict[str, Any], groups: Groups, model: Callable[..., Any] | 
 
 
 def _tensor(group: xr.Dataset, name: str, dtypes: Mapping[str, str]) -> Tensor:
-    return torch.from_numpy(group[name].values.copy()).to(DTYPES[dtypes[name]])
+    return torch.from_numpy(group[plain(name)].values.copy()).to(DTYPES[dtypes[name]])
 
 
 def _stat(group: xr.Dataset, name: str, dtypes: Mapping[str, str]) -> Tensor:

@@ -25,6 +25,12 @@ STATS = {"accept": "acceptance_rate", "depth": "tree_depth", "steps": "n_steps"}
 # No array of more values is written or exported.
 CAP = 100_000_000
 DRAWS = ("chain", "draw")
+SLASH = "\u2215"  # DIVISION SLASH: reads as "/" and is none
+
+
+def plain(name: str) -> str:
+    """A site's name as a variable's: "/" (of `pyro.contrib.autoname.scope`) would be a path in a file or a tree."""
+    return name.replace("/", SLASH)
 
 
 def dataset(
@@ -48,9 +54,9 @@ def dataset(
         own = tuple(dims.get(name, ()))
         if len(own) != value.dim() - len(lead):
             own = tuple(f"{name}_dim_{i}" for i in range(value.dim() - len(lead)))
-        variables[name] = ((*lead, *own), to_numpy(value))
+        variables[plain(name)] = ((*lead, *map(plain, own)), to_numpy(value))
     used = {d: n for axes, a in variables.values() for d, n in zip(axes, a.shape, strict=True)}
-    labels = {d: c for d, c in coords.items() if used.get(d) == len(c)}
+    labels = {plain(d): c for d, c in coords.items() if used.get(plain(d)) == len(c)}
     if drawn:
         labels |= {d: np.arange(used[d]) for d in DRAWS if d in used}
     return xr.Dataset(variables, coords=labels)
