@@ -130,9 +130,12 @@ def _normal_chains(shift: float) -> zoo.Posterior:
 
 def test_run_says_when_chains_disagree() -> None:
     from zoo.cli.summary import summary
+    from zoo.infer.verdict import judged
 
-    assert "note:" not in summary(_normal_chains(0.0))
-    assert "note: R-hat up to" in summary(_normal_chains(0.5))
+    assert "outcome: ok" in summary(judged(_normal_chains(0.0)))
+    printed = summary(judged(_normal_chains(0.5)))
+    assert "outcome: not converged\n  R-hat of theta is" in printed
+    assert "limit 1.01: raise warmup or draws" in printed
 
 
 def test_run_leaves_logging_as_it_was() -> None:

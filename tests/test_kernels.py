@@ -15,10 +15,12 @@ import torch
 
 import zoo
 from tests.test_nuts import ALPHA, banana, exact_draws, p_value
+from zoo.core.diagnostics import bfmi
+from zoo.infer import adapt
 from zoo.infer.kernels import chees, hmc
-from zoo.infer.mass import KINDS, Mass, kinetic, learned, momentum, rank_of, unit, velocity, whitened
+from zoo.infer.mass import KINDS, Mass, kinetic, momentum, rank_of, stretched, unit, velocity, whitened
 from zoo.infer.noise import van_der_corput
-from zoo.infer.verdict import bfmi, verdict
+from zoo.infer.verdict import verdict
 
 CHAINS, ITERATIONS, STEP, LENGTH = 20_000, 20, 0.35, 1.2
 Target = Callable[[torch.Tensor], tuple[torch.Tensor, torch.Tensor]]
@@ -108,7 +110,11 @@ def mass_of(kind: str, dim: int = 4, count: int = 4000) -> tuple[Mass, torch.Ten
     generator = torch.Generator().manual_seed(1)
     root = torch.randn(dim, dim, generator=generator, dtype=torch.float64)
     draws = torch.randn(4, count, dim, generator=generator, dtype=torch.float64) @ root.T
-    return learned(draws, kind, unit(root[0], rank_of(kind, dim, 2))), root @ root.T
+    spread = adapt.no_spread(root[0], 4)
+    for position in draws.unbind(1):
+        spread = adapt.add(spread, position)
+    scaled = unit(root[0], rank_of(kind, dim, 2))._replace(scale=adapt.scale(spread, root[0]))
+    return scaled if kind == "diagonal" else stretched(draws, kind, scaled), root @ root.T
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -21,8 +21,8 @@ from tests import report_cases as cases
 from tests import right_answers as right
 from tests.refusals import refused
 from tests.small_models import two_weights
+from zoo.core.diagnostics import bfmi
 from zoo.report import bands, canvas, inputs, network, picked
-from zoo.report.kinds import energy as energy_kind
 from zoo.report.kinds import ppc as ppc_kind
 from zoo.report.layers import layers
 from zoo.report.replicated import replicated
@@ -452,14 +452,14 @@ def test_pair_draws_all_pairs_and_divergences() -> None:
 def test_energy_and_its_steps() -> None:
     """E-BFMI of independent energies is 2, of a slow walk near 0."""
     g = np.random.default_rng(0)
-    assert energy_kind.bfmi(g.normal(size=(2, 4000))) == pytest.approx(2, abs=0.15)
-    assert energy_kind.bfmi(g.normal(size=(1, 4000)).cumsum(axis=1))[0] < 0.1
+    assert bfmi(g.normal(size=(2, 4000))) == pytest.approx(2, abs=0.15)
+    assert bfmi(g.normal(size=(1, 4000)).cumsum(axis=1))[0] < 0.1
     fit = cases.line_fit(shape=(2, 500))
     (axes,) = panels(fit, "energy")
     energy = fit.stats["energy"].numpy()
     heights, cuts, _ = stairs(axes)[1].get_data()
     np.testing.assert_allclose(heights, np.histogram(np.diff(energy, axis=1), cuts, density=True)[0])
-    assert f"{energy_kind.bfmi(energy).min():.2f}" in axes.get_title()
+    assert f"{bfmi(energy).min():.2f}" in axes.get_title()
     svi = cases.line_fit(method="svi", kind="iid", stats={"lp": torch.zeros(4, 250)})
     refused(lambda: panels(svi, "energy"), r"needs draws of a sampler with a momentum \(nuts, hmc\), got svi", "elbo")
 

@@ -5,32 +5,19 @@ from __future__ import annotations
 import numpy as np
 
 from zoo.core import diagnostics
-from zoo.core.layout import layout
 from zoo.core.posterior import Posterior
+from zoo.core.quantities import predicted, quantities
+from zoo.core.tensors import to_numpy
 
 # A site of more numbers is shown as the range over them.
 MOST_LINES = 10
-# No fine judgement: a perfect chain of 450 effective draws shows R-hat > 1.01 in a third of all scalars.
-WORST_RHAT = 1.05
-LEAST_ESS = 100
 HEAD = ("", "mean", "sd", "R-hat", "ESS")
-
-
-def compared(posterior: Posterior) -> tuple[str, ...]:
-    """The problem's own choice of identifiable sites; else f and scalars with a bound; else all latents."""
-    plan = layout(posterior)
-    if posterior.problem.compare is not None:
-        return posterior.problem.compare
-    f = posterior.problem.names["f"]
-    found = (f, *plan.bounded) if f in plan.dims else tuple(posterior.draws)
-    return tuple(dict.fromkeys(found))
 
 
 def values(posterior: Posterior) -> dict[str, np.ndarray]:
     """{compared site: (chain, draw, ...)}; f and other outputs at the training inputs."""
-    names = compared(posterior)
-    outputs = posterior.predict() if set(names) - set(posterior.draws) else {}
-    return {name: (posterior.draws | outputs)[name].double().cpu().numpy() for name in names}
+    outputs = predicted(posterior)
+    return {name: to_numpy((posterior.draws | outputs)[name].double()) for name in quantities(posterior, outputs)}
 
 
 def _range(numbers: np.ndarray) -> str:
@@ -45,17 +32,6 @@ def _judged(draws: np.ndarray, kind: str) -> tuple[str, str]:
     if kind == "iid":
         return "-", f"{draws.shape[0] * draws.shape[1]}"
     return f"{float(diagnostics.rhat(draws).max()):.3f}", f"{float(diagnostics.ess(draws).min()):.0f}"
-
-
-def mixing(posterior: Posterior, draws: dict[str, np.ndarray]) -> str:
-    """What to do where chains clearly disagree (R-hat > 1.05, or under 100 effective draws a chain)."""
-    if posterior.kind != "markov":
-        return ""
-    r = max(float(diagnostics.rhat(d).max()) for d in draws.values())
-    n = min(float(diagnostics.ess(d).min()) for d in draws.values())
-    if r <= WORST_RHAT and n >= LEAST_ESS * posterior.shape[0]:
-        return ""
-    return f"note: R-hat up to {r:.3f}, ESS down to {n:.0f}: do not trust these numbers; raise warmup and draws"
 
 
 def _row(label: str, draws: np.ndarray, posterior: Posterior) -> tuple[str, ...]:
@@ -93,7 +69,13 @@ def summary(posterior: Posterior) -> str:
     facts = [f"{posterior.problem.name}, {posterior.method}: {chains} x {draws} draws; {seconds}"]
     if isinstance(evidence := posterior.settings.get("log_evidence"), float):
         facts.append(f"log evidence {evidence:.6g}")
-    if note := mixing(posterior, numbers):
-        facts.append(note)
-    shown = [facts[0], *(line.rstrip() for line in lines), *facts[1:], f"outcome: {posterior.outcome}"]
-    return "\n".join(shown)
+    return "\n".join([facts[0], *(line.rstrip() for line in lines), *facts[1:], *_outcome(posterior)])
+
+
+def _outcome(posterior: Posterior) -> list[str]:
+    """The outcome; of a chain that has not converged a line for each limit it fails, and R-hat of the weights."""
+    failed, weights = (posterior.settings.get(name) for name in ("verdict", "weights"))
+    lines = [f"outcome: {posterior.outcome}"]
+    if failed and posterior.outcome.startswith("not converged"):
+        lines = ["outcome: not converged", *(f"  {line}" for line in failed)]
+    return lines + ([f"note: {weights}"] if weights else [])

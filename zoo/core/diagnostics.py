@@ -109,6 +109,23 @@ def mcse_sd(draws: ArrayLike) -> Array:
     return _blockwise(one, draws, if_constant=0.0)
 
 
+def bfmi(energy: ArrayLike) -> Array:
+    """E-BFMI of each chain: sum (E_n - E_(n-1))^2 / sum (E_n - mean E)^2; 1 for an energy that never changes.
+
+    Args:
+        energy: (chain, draw).
+
+    Returns:
+        (chain,). Near 2 for independent energies; below .3 momenta are drawn anew too slowly for the tails.
+
+    Source: Betancourt (2016), Diagnosing suboptimal cotangent disintegrations in Hamiltonian Monte Carlo.
+    """
+    energy = np.asarray(energy, dtype=np.float64)
+    spread = ((energy - energy.mean(axis=1, keepdims=True)) ** 2).sum(axis=1)
+    steps = (np.diff(energy, axis=1) ** 2).sum(axis=1)
+    return np.asarray(np.divide(steps, spread, where=spread > 0, out=np.ones_like(spread)))
+
+
 def weighted_mean(draws: ArrayLike, weights: ArrayLike | None) -> Array:
     """sum w d / sum w, (...) of draws (chain, draw, ...); weights (chain, draw) or None."""
     draws = np.asarray(draws, dtype=np.float64)

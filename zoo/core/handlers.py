@@ -27,7 +27,7 @@ def pyro_state(validate: bool) -> Iterator[None]:
 
     Parameters that a model leaves in the param store are taken out again.
     """
-    with LOCK, _store_as_found():
+    with LOCK, store_as_found():
         before = Distribution._validate_args
         # Pyro's own switch is read through its settings; torch keeps a class attribute of its own.
         with pyro.validation_enabled(validate):
@@ -39,7 +39,8 @@ def pyro_state(validate: bool) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _store_as_found() -> Iterator[None]:
+def store_as_found() -> Iterator[None]:
+    """A model with a pyro.param finds what its user set, and leaves nothing behind."""
     store = pyro.get_param_store()
     found = set(store.keys())
     try:

@@ -42,6 +42,12 @@ def test_inputs(posterior: Posterior) -> Tensor | None:
     return data.x_test if isinstance(data, Data) else None
 
 
+def predicted(posterior: Posterior, x: Tensor | None = None) -> dict[str, Tensor]:
+    """Predictions at x (None: the training inputs), or {} where all that is compared is drawn already."""
+    wanted = posterior.problem.compare
+    return {} if wanted is not None and set(wanted) <= set(posterior.draws) else posterior.predict(x)
+
+
 def quantities(posterior: Posterior, predicted: dict[str, Tensor]) -> dict[str, Quantity]:
     """{name: Quantity} of a posterior.
 

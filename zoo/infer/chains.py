@@ -123,7 +123,7 @@ def fit(
         )  # fmt: skip
         begun = time.perf_counter()
         run.tuned["step_size"] = first_step_size(run, 0) if step_size is None else step_size
-        before = warm_up(run, Plan(warmup, target, mass, step_size is not None), stop, show)
+        before = warm_up(run, Plan(warmup, target, mass, step_size is not None, keep_warmup), stop, show)
         warmed = time.perf_counter()
         whole, stats = collect(run, draws, thin, stop, lambda done, text: show(warmup + done, text))
         reason = stop() if whole.shape[1] < draws else ""

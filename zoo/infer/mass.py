@@ -72,35 +72,29 @@ def kinetic(p: Tensor, mass: Mass) -> Tensor:
     return 0.5 * (p * velocity(p, mass)).sum(-1, dtype=torch.float64)
 
 
-def learned(draws: Tensor, kind: str, like: Mass) -> Mass:
-    """The mass from draws of one window, M^-1 = their covariance within chains, pooled and shrunk.
+def stretched(draws: Tensor, kind: str, mass: Mass) -> Mass:
+    """The mass with the directions in which scaled draws of one window vary more, or less, than 1 within chains.
 
-    Diagonal: v = n / (n + 5) var + 1e-3 * 5 / (n + 5) with n draws of all chains, as Stan does. The others stretch
-    the draws scaled by it: the eigenvalues e of their correlations become (n e + dim / 5) / (n + dim / 5), so that
+    The eigenvalues e of their correlations become (n e + dim / 5) / (n + dim / 5), n draws of all chains, so that
     few draws of many coordinates stretch little; low rank keeps the directions with the largest |log e|.
-
-    Within chains: chains in different modes (a net's units permuted) must not inflate the scale each moves on.
 
     Args:
         draws: (chain, iteration, dim) of one window.
-        kind: One of `KINDS`.
-        like: The mass to replace; gives dtype, device and the number of directions.
+        kind: "low_rank" or "dense".
+        mass: Its scale and its number of directions are kept.
     """
     centred = (draws.double() - draws.double().mean(1, keepdim=True)).flatten(0, 1)
     count, free = len(centred), max(len(centred) - len(draws), 1)
-    variance = (centred**2).sum(0) / free
-    scale = (count / (count + 5) * variance + 1e-3 * 5 / (count + 5)).sqrt()
-    rank = like.vectors.shape[1]
-    if kind == "diagonal" or not rank:
-        return like._replace(scale=scale.to(like.scale))
-    _, singular, rows = torch.linalg.svd(centred / scale / free**0.5, full_matrices=False)
+    _, singular, rows = torch.linalg.svd(centred / mass.scale.double() / free**0.5, full_matrices=False)
     room = draws.shape[2] / 5
     stretch = (count * singular**2 + room) / (count + room)
-    return Mass(scale.to(like.scale), *_directions(stretch, rows, rank, kind, like))
+    vectors, roots = _directions(stretch, rows, kind, mass)
+    return mass._replace(vectors=vectors, stretch=roots)
 
 
-def _directions(values: Tensor, rows: Tensor, rank: int, kind: str, like: Mass) -> tuple[Tensor, Tensor]:
-    """The `rank` most notable directions (dim, rank) and the roots of their eigenvalues; the rest stretch by 1."""
+def _directions(values: Tensor, rows: Tensor, kind: str, like: Mass) -> tuple[Tensor, Tensor]:
+    """The most notable directions (dim, rank) and the roots of their eigenvalues; the rest stretch by 1."""
+    rank = like.vectors.shape[1]
     order = values.log().abs().argsort(descending=True)[:rank]
     values, vectors = values[order], rows[order].T
     if kind == "low_rank":

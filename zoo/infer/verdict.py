@@ -17,10 +17,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from zoo.core.diagnostics import constant, ess, rhat
+from zoo.core.diagnostics import bfmi, constant, ess, rhat
 from zoo.core.posterior import Posterior
 from zoo.core.problem import Data
-from zoo.core.quantities import Quantity, quantities
+from zoo.core.quantities import Quantity, predicted, quantities
 from zoo.core.tensors import to_numpy
 
 log = logging.getLogger("zoo")
@@ -56,18 +56,15 @@ def verdict(posterior: Posterior) -> list[str]:
 def compared(posterior: Posterior) -> dict[str, Quantity]:
     """The quantities judged: those of `compare`, f at no more than 200 of the training rows."""
     data = posterior.problem.data
-    wanted = posterior.problem.compare
-    predicted: dict[str, Any] = {}
-    if wanted is None or not set(wanted) <= set(posterior.draws):
-        x = None
-        if isinstance(data, Data) and len(data.x) > ROWS:
-            x = data.x[torch.linspace(0, len(data.x) - 1, ROWS).round().long().to(data.x.device)]
-        try:
-            predicted = posterior.predict(x)
-        except (RuntimeError, ValueError, TypeError, KeyError) as error:
-            # Draws must not be lost because a user's model cannot be run on its own inputs.
-            log.info("%s: judged by its latents, as predict failed (%s)", posterior.method, error)
-    return quantities(posterior, predicted) or quantities(posterior, {})
+    x = None
+    if isinstance(data, Data) and len(data.x) > ROWS:
+        x = data.x[torch.linspace(0, len(data.x) - 1, ROWS).round().long().to(data.x.device)]
+    try:
+        return quantities(posterior, predicted(posterior, x))
+    except (RuntimeError, ValueError, TypeError, KeyError) as error:
+        # Draws must not be lost because a user's model cannot be run on its own inputs.
+        log.info("%s: judged by its latents, as predict failed (%s)", posterior.method, error)
+        return quantities(posterior, {})
 
 
 class Limit(NamedTuple):
@@ -125,14 +122,6 @@ def _diverging(posterior: Posterior) -> list[str]:
     return [f"{count} of {total} draws diverged, limit 0: raise target_accept, or reparameterise"]
 
 
-def bfmi(energy: NDArray[np.float64]) -> NDArray[np.float64]:
-    """E-BFMI of each chain: sum (E_n - E_{n-1})^2 / sum (E_n - mean E)^2 of energies (chain, draw)."""
-    spread = ((energy - energy.mean(1, keepdims=True)) ** 2).sum(1)
-    return np.asarray(
-        np.divide((np.diff(energy, axis=1) ** 2).sum(1), spread, where=spread > 0, out=np.ones_like(spread))
-    )
-
-
 def _energy(posterior: Posterior) -> list[str]:
     if "energy" not in posterior.stats:
         return []
@@ -170,6 +159,6 @@ def weights_note(posterior: Posterior) -> str:
         return ""
     value, name = max(worst)
     return (
-        f"R-hat of the weights is {value:.2f} ({name}); it is not judged: hidden units may permute and flip sign "
+        f"R-hat of {name} is {value:.2f}; it is not judged, f is: a network's units may permute and flip sign "
         "between chains while f agrees"
     )

@@ -19,16 +19,21 @@ from .noise import block_seed
 
 
 class Plan(NamedTuple):
-    """What warm-up is to do: iterations, target acceptance, kind of mass, whether the step size is given."""
+    """What warm-up is to do: iterations, target acceptance, kind of mass.
+
+    `fixed`: the step size is given. `keep`: its draws are wanted; kept unasked they could take more memory than
+    the run's own.
+    """
 
     warmup: int
     target: float
     kind: str
     fixed: bool
+    keep: bool
 
 
 def warm_up(run: Run, plan: Plan, stop: Stop, show: Show) -> tuple[Tensor, Stats]:
-    """Tunes `run`, one iteration of all chains at a time; returns what it drew on the way, as `collect` does."""
+    """Tunes `run`, one iteration of all chains at a time; returns what it drew if that is kept, as `collect`."""
     first, ends = adapt.windows(plan.warmup)
     averaging = adapt.restart(run.tuned["step_size"])
     spread = adapt.no_spread(run.mass.scale, len(run.state.completed))
@@ -39,7 +44,7 @@ def warm_up(run: Run, plan: Plan, stop: Stop, show: Show) -> tuple[Tensor, Stats
         position, stats, completed = advance(run, 1, stop)
         if not completed:
             break
-        seen.append((position, stats))
+        seen += [(position, stats)] if plan.keep else []
         accept = _mean_accept(run, stats["accept"][:, 0])
         averaging = adapt.update(averaging, accept, plan.target)
         _set_step(run, plan, adapt.now(averaging))
@@ -81,9 +86,8 @@ def _mean_accept(run: Run, accept: Tensor) -> float:
 
 
 def _learned(run: Run, kind: str, spread: adapt.Spread, window: list[Tensor]) -> mass.Mass:
-    if kind == "diagonal":
-        return run.mass._replace(scale=adapt.scale(spread, run.mass.scale))
-    return mass.learned(torch.cat(window, 1), kind, run.mass)
+    scaled = run.mass._replace(scale=adapt.scale(spread, run.mass.scale))
+    return scaled if kind == "diagonal" else mass.stretched(torch.cat(window, 1), kind, scaled)
 
 
 def _first_climb(run: Run) -> Any:

@@ -7,8 +7,6 @@ Source: Gal, "Modern deep learning through Bayesian eyes: functions from the pri
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
 from typing import Any
 
 import pyro
@@ -17,7 +15,7 @@ import torch
 from torch import Tensor
 
 from guides.supports import unconstrain
-from zoo.core.handlers import Record, Values, pyro_state, scaled_log_prob
+from zoo.core.handlers import Record, Values, pyro_state, scaled_log_prob, store_as_found
 from zoo.core.posterior import Posterior
 from zoo.core.problem import Data, Problem
 from zoo.core.randomness import seeded
@@ -42,7 +40,7 @@ def fit(problem: Problem, *, seed: int = 0, draws: int = 1000, chains: int = 1) 
     Raises:
         ValueError: For an improper prior, naming the site; for a model without latent sites.
     """
-    with _no_new_params():
+    with store_as_found():
         values, lp = _drawn(problem, seed, chains * draws)
     shape = (chains, draws)
     return Posterior(
@@ -52,18 +50,6 @@ def fit(problem: Problem, *, seed: int = 0, draws: int = 1000, chains: int = 1) 
         {name: value.reshape(shape + value.shape[1:]) for name, value in values.items()},
         stats={"lp": lp.reshape(shape)},
     )
-
-
-@contextlib.contextmanager
-def _no_new_params() -> Iterator[None]:
-    """A model with a pyro.param finds what its user set, and leaves nothing behind."""
-    store = pyro.get_param_store()
-    found = set(store.keys())
-    try:
-        yield
-    finally:
-        for name in set(store.keys()) - found:
-            del store[name]
 
 
 def _drawn(problem: Problem, seed: int, count: int) -> tuple[Draws, Tensor]:

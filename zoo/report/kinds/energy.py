@@ -1,6 +1,6 @@
 """Energy of HMC and NUTS: its draws against its steps; steps much narrower than draws mean slow tails.
 
-E-BFMI = mean (E_n - E_(n-1))^2 / var E, below .3 worrying.
+E-BFMI = sum (E_n - E_(n-1))^2 / sum (E_n - mean E)^2, below .3 worrying.
 
 Source: Betancourt (2016), Diagnosing suboptimal cotangent disintegrations in Hamiltonian Monte Carlo.
 """
@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
-from numpy.typing import NDArray
 
+from zoo.core.diagnostics import bfmi
 from zoo.core.posterior import Posterior
 from zoo.core.tensors import to_numpy
 
@@ -42,8 +42,3 @@ def draw(fits: Sequence[Posterior], on: Axes | None) -> list[Axes]:
         axes.set(xlabel="nats", ylabel="density", title=f"{label}: E-BFMI {bfmi(energy).min():.2f} (worst chain)")
         legend(axes)
     return shown
-
-
-def bfmi(energy: NDArray[np.float64]) -> NDArray[np.float64]:
-    """mean (E_n - E_(n-1))^2 / var E of each chain, (chain,) of (chain, draw)."""
-    return np.asarray(np.square(np.diff(energy, axis=1)).mean(axis=1) / energy.var(axis=1))

@@ -1,6 +1,8 @@
 """Medians with central 50 and 95 % intervals, fits one under the other.
 
 For networks: outputs at a few inputs, else the parameters; others by --site.
+
+Source: Lewis & Clarke 2001, Forest plots: trying to see the wood and the trees.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """Draws two by two: what depends on what, and where a sampler diverged.
 
 For networks: outputs at a few inputs, else the parameters; others by --site.
+
+Source: Gabry, Simpson, Vehtari, Betancourt, Gelman (2019), Visualization in Bayesian workflow.
 """
 
 from __future__ import annotations

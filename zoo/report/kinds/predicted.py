@@ -2,6 +2,8 @@
 
 Classifiers: the probability of the class, rows in order of it, filled where the class was observed.
 At most 200 rows, evenly spread in the order of the horizontal axis.
+
+Source: Pineiro, Perelman, Guerschman, Paruelo (2008), How to evaluate models: observed vs. predicted.
 """
 
 from __future__ import annotations

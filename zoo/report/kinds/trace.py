@@ -1,6 +1,8 @@
 """Draws in order, a line a chain, with R-hat and effective draws.
 
 For networks: outputs at a few inputs, else the parameters; others by --site.
+
+Source: Gelman, Carlin, Stern, Dunson, Vehtari, Rubin (2013), Bayesian data analysis, chapter 11.
 """
 
 from __future__ import annotations
