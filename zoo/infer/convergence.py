@@ -16,7 +16,7 @@ LEAST = 200  # steps: fewer are too noisy to tell a climb from its end
 NOTHING = 1e-3
 # What Adam's jitter costs is won back as its rate falls, and that is no climb: it stays below the spread of single
 # estimates and below this, in nats (.02 to .3 for Gaussian guides of 2 to 25 coordinates at their optimum), or this
-# for each parameter of q (a net of 121 weights, 4,000 steps: 1.4 nats between the sixths, .06 below 40,000 steps).
+# for each parameter of q (a net of 121 weights, 4,000 steps: 1.4 nats between the sixths; 40,000 gain under .1).
 JITTER = 0.5
 JITTER_EACH = 0.01
 
