@@ -153,8 +153,8 @@ def test_the_slope_of_chees_is_that_of_its_criterion() -> None:
         steps=torch.full((len(q),), 9),
     )
     right = 2 * dim * t * math.sin(t) * math.cos(t)
-    assert chees.slope(state, unit(q[0]), t / 9) == pytest.approx(right, rel=0.05)
-    assert chees.slope(state, unit(q[0]), 1 / 9) != pytest.approx(right, rel=0.05)
+    assert chees.slope(state, speed, unit(q[0]), t / 9) == pytest.approx(right, rel=0.05)
+    assert chees.slope(state, speed, unit(q[0]), 1 / 9) != pytest.approx(right, rel=0.05)
 
 
 def fit(method: str, **options: object) -> zoo.Posterior:
@@ -250,7 +250,7 @@ def test_a_stuck_chain_is_said_while_it_runs(caplog: pytest.LogCaptureFixture) -
         ("hmc", {"length": -1.0}, "length must be a positive number, got -1.0"),
         ("hmc", {"jitter": 2}, "jitter must lie between 0 and 1, got 2"),
         ("chees", {"max_steps": 0}, "max_steps must be a whole number"),
-        ("nuts", {"mass": "full"}, "mass must be one of diagonal, low_rank, dense, got 'full'"),
+        ("nuts", {"mass": "full"}, "mass must be one of diagonal, low_rank, dense, unit, got 'full'"),
         ("nuts", {"temperature": 0.0}, "temperature must be a positive number"),
         ("nuts", {"length": 1.0}, "length"),
         ("chees", {"engine": "pyro"}, "engine='pyro' has the kernels nuts, hmc"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from .noise import block_seed
+from .seeds import block_seed
 
 
 def batch_rows(n: int, size: int, *, seed: int, restart: int, first: int, count: int) -> Tensor:

@@ -20,9 +20,10 @@ from .interrupt import stoppable
 from .march import Run, Show, Stats, collect
 from .progress import progress as progress_bar
 from .starts import starts
-from .stuck import Watch
+from .stuck import Watch, patience
+from .subsample import SAMPLING, check_subsample
 from .verdict import judged
-from .warmup import Plan, first_step_size, warm_up
+from .warmup import Plan, first_step_size, settle, warm_up
 
 log = logging.getLogger("zoo")
 
@@ -39,8 +40,10 @@ def _prepare(
     fixed = {name: value.to(position.device) for name, value in setup.constants.items()}
     state = kernel.init(position, *target.value_and_grad(position), fixed)
     mass = masses.unit(position[0], masses.rank_of(kind, target.dim))
-    watch = Watch(_name(kernel))
-    run = Run(target, kernel, setup, seed, state, mass, {"step_size": 1.0, **setup.tuned}, watch)
+    watch = Watch(_name(kernel), patience(setup.target or kernel.TARGET_ACCEPT))
+    rows = [shape[-1] for kind, shape in setup.noise.values() if kind in SAMPLING]
+    n = check_subsample(problem, target.sites, rows[0]) if rows else 0
+    run = Run(target, kernel, setup, seed, state, mass, {"step_size": 1.0, **setup.tuned}, watch, rows=n)
     if engine != "compiled":
         run.drive = eager_drive(kernel, target, fixed)
         return run, engine, 0.0
@@ -88,8 +91,9 @@ def fit(
         thin: Keep every `thin`-th draw.
         init: See `zoo.infer.starts`.
         step_size: A fixed step size; None: tuned in warm-up.
-        target_accept: Acceptance to tune to, between 0 and 1; None: the kernel's own.
-        mass: "diagonal", "low_rank" (10 directions beside the diagonal) or "dense", learned in warm-up.
+        target_accept: Acceptance to tune to, between 0 and 1; None: the kernel's own. sgld and its kind have none.
+        mass: "diagonal", "low_rank" (10 directions beside the diagonal) or "dense", learned in warm-up; "unit":
+            none. A step size is in units of the mass.
         temperature: T of the target p(theta | y)^(1/T), T = 1 the posterior; below 1 is a "cold posterior".
         engine: "auto", "compiled", "eager", "loop" or "pyro" (stock pyro.infer.mcmc, chains in turn).
         keep_warmup: Also keep what was drawn in warm-up, as `posterior.warmup`.
@@ -101,7 +105,7 @@ def fit(
         `Posterior` of kind "markov"; its outcome is the verdict of `zoo.infer.verdict`.
     """
     chains = _chains(kernel, chains)
-    target = _target(kernel, target_accept)
+    _check_target(kernel, target_accept)
     if isinstance(temperature, bool) or not 0 < temperature < float("inf"):
         raise ValueError(f"temperature must be a positive number, got {temperature!r}. 1 is the posterior itself.")
     if engine == "pyro":
@@ -113,8 +117,8 @@ def fit(
 
         return stock.fit_stock(
             problem, _name(kernel), chains=chains, warmup=warmup, draws=draws, thin=thin, init=init, seed=seed,
-            target_accept=target, step_size=step_size, progress=progress, max_seconds=max_seconds,
-            **stock.own_options(_name(kernel), own),
+            target_accept=target_accept or kernel.TARGET_ACCEPT, step_size=step_size, progress=progress,
+            max_seconds=max_seconds, **stock.own_options(_name(kernel), own),
         )  # fmt: skip
     total = warmup + draws * thin
     with stoppable(max_seconds) as stop, progress_bar(_name(kernel), total, progress) as show:
@@ -123,13 +127,15 @@ def fit(
         )  # fmt: skip
         begun = time.perf_counter()
         run.tuned["step_size"] = first_step_size(run, 0) if step_size is None else step_size
+        target = target_accept or run.setup.target or kernel.TARGET_ACCEPT
         before = warm_up(run, Plan(warmup, target, mass, step_size is not None, keep_warmup), stop, show)
+        settle(run)
         warmed = time.perf_counter()
         whole, stats = collect(run, draws, thin, stop, lambda done, text: show(warmup + done, text))
         reason = stop() if whole.shape[1] < draws else ""
     seconds = {"compile": compiling, "warmup": warmed - begun, "sample": time.perf_counter() - warmed}
     settings = {"engine": engine, "mass": mass, "temperature": temperature, "chains": chains, **run.tuned}
-    return _posterior(run, (whole, stats), before if keep_warmup else None, reason, seconds, settings)
+    return _posterior(run, (whole, stats), before if keep_warmup else None, reason, seconds, settings, thin)
 
 
 def _chains(kernel: Any, chains: int | None) -> int:
@@ -143,12 +149,13 @@ def _chains(kernel: Any, chains: int | None) -> int:
     return chains
 
 
-def _target(kernel: Any, target_accept: float | None) -> float:
+def _check_target(kernel: Any, target_accept: float | None) -> None:
     if target_accept is None:
-        return float(kernel.TARGET_ACCEPT)
+        return
+    if kernel.TARGET_ACCEPT is None:
+        raise ValueError(f"{_name(kernel)} accepts everything, so it takes no target_accept. Give a step_size.")
     if not 0 < target_accept < 1:
         raise ValueError(f"target_accept must lie between 0 and 1, got {target_accept!r}. Usual: .6 to .99.")
-    return target_accept
 
 
 def _typed(stats: Stats) -> Stats:
@@ -158,7 +165,7 @@ def _typed(stats: Stats) -> Stats:
 
 def _posterior(
     run: Run, drawn: tuple[Tensor, Stats], before: tuple[Tensor, Stats] | None, reason: str,
-    seconds: dict[str, float], settings: dict[str, Any],
+    seconds: dict[str, float], settings: dict[str, Any], thin: int,
 ) -> Posterior:  # fmt: skip
     whole, stats = drawn
     method = _name(run.kernel)
@@ -169,8 +176,19 @@ def _posterior(
     warmup = None
     if before is not None:
         warmup = {"draws": run.density.constrain(before[0]), "stats": _typed(before[1])}
+    if "lp" not in stats:  # of all rows: what a kernel on minibatches has not seen
+        stats["lp"] = run.density.log_prob(whole.flatten(0, 1)).reshape(whole.shape[:2])
     posterior = Posterior(
-        run.density.problem, method, "markov", run.density.constrain(whole), stats=_typed(stats), seconds=seconds,
-        settings=settings, warmup=warmup,
+        run.density.problem, method, "markov", run.density.constrain(whole), weights=_weights(run, whole, thin),
+        stats=_typed(stats), seconds=seconds, settings=settings, warmup=warmup,
     )  # fmt: skip
-    return judged(posterior, reason)
+    return judged(posterior, reason, run.setup.biased)
+
+
+def _weights(run: Run, whole: Tensor, thin: int) -> Tensor | None:
+    """Weights (chain, draw) of a kernel whose draws do not count alike."""
+    if not hasattr(run.kernel, "weights"):
+        return None
+    t = torch.arange(1, whole.shape[1] + 1, dtype=torch.float64) * thin
+    each = run.kernel.weights(t, run.tuned, run.setup.constants)
+    return None if each is None else each.expand(whole.shape[:2]).clone()

@@ -20,6 +20,8 @@ from zoo.core.handlers import LogProb, Record, Unconstrained, Values, pyro_state
 from zoo.core.problem import Problem
 from zoo.core.sites import Sites, sites
 
+from .subsample import on_rows
+
 log = logging.getLogger("zoo")
 CHUNK = 128  # positions evaluated at once where no gradient is needed: bounds memory
 
@@ -81,18 +83,25 @@ class Density:
     def _at(self, position: Tensor) -> Unconstrained:
         return Unconstrained(self.split(position), self.sites.sequential)
 
-    def log_density(self, position: Tensor, jacobian: bool = True, arguments: Any = None) -> Tensor:
+    def log_density(
+        self, position: Tensor, jacobian: bool = True, arguments: Any = None, rows: Tensor | None = None
+    ) -> Tensor:
         """log pi of one position (dim,), a float64 scalar; differentiable and vmap-safe if the model is.
 
         Args:
             position: (dim,).
             jacobian: False leaves out log |d theta / d u|: log p(y, theta) of the constrained values.
             arguments: (args, kwargs) of the model instead of the problem's own.
+            rows: A batch (M,) of rows instead of all, see `zoo.infer.subsample`.
 
         The caller holds `pyro_state(validate=False)`.
         """
-        args, kwargs = self.problem.arguments() if arguments is None else arguments
-        with LogProb(self.problem.names["plate"], replicas=jacobian) as log_prob, self._at(position) as point:
+        args, kwargs = arguments = self.problem.arguments() if arguments is None else arguments
+        scale = 1.0
+        if rows is not None:
+            scale = args[0].shape[0] / rows.shape[0]
+            args, kwargs = on_rows(arguments, rows)
+        with LogProb(self.problem.names["plate"], scale, jacobian) as log_prob, self._at(position) as point:
             self.problem.model(*args, **kwargs)
         total = log_prob.total if self.temperature == 1.0 else log_prob.total / self.temperature
         return total + point.log_jacobian if jacobian else total
@@ -117,22 +126,30 @@ class Density:
         with pyro_state(validate=False), torch.no_grad():
             return self._batched(lambda u: self.log_density(u, jacobian), position)
 
-    def value_and_grad(self, position: Tensor, jacobian: bool = True) -> tuple[Tensor, Tensor]:
-        """log pi (chain,) in float64 and its gradient (chain, dim) in the position's dtype."""
+    def value_and_grad(
+        self, position: Tensor, rows: Tensor | None = None, jacobian: bool = True
+    ) -> tuple[Tensor, Tensor]:
+        """log pi (chain,) in float64 and its gradient (chain, dim) in the position's dtype.
+
+        Args:
+            position: (chain, dim).
+            rows: A batch of rows for each chain (chain, M); None: all rows.
+            jacobian: As for `log_density`.
+        """
         self._check(position)
         with pyro_state(validate=False):
             if self.engine == "loop":
-                return self._loop_gradient(position, jacobian)
-            gradient = torch.func.grad_and_value(lambda u: self.log_density(u, jacobian))
-            grads, values = torch.func.vmap(gradient)(position)
+                return self._loop_gradient(position, jacobian, rows)
+            gradient = torch.func.grad_and_value(lambda u, batch: self.log_density(u, jacobian, None, batch))
+            grads, values = torch.func.vmap(gradient, (0, None if rows is None else 0))(position, rows)
             return values, grads
 
-    def _loop_gradient(self, position: Tensor, jacobian: bool) -> tuple[Tensor, Tensor]:
+    def _loop_gradient(self, position: Tensor, jacobian: bool, rows: Tensor | None) -> tuple[Tensor, Tensor]:
         values, grads = [], []
-        for row in position:
-            point = row.detach().requires_grad_(True)
+        for chain, start in enumerate(position):
+            point = start.detach().requires_grad_(True)
             with torch.enable_grad():
-                value = self.log_density(point, jacobian)
+                value = self.log_density(point, jacobian, None, None if rows is None else rows[chain])
                 (grad,) = torch.autograd.grad(value, point)
             values.append(value.detach())
             grads.append(grad)

@@ -119,10 +119,10 @@ def _one_step(
     kernel: Any, density: Density, arguments: Any, state: Any, noise: Any, tuned: Any, mass: Any, stop: Any, fixed: Any
 ) -> tuple[Any, Draw]:
     """A step of the kernel on the density of the model with these arguments (the data among them)."""
-    gradient = torch.func.vmap(torch.func.grad_and_value(lambda u: density.log_density(u, True, arguments)))
+    gradient = torch.func.grad_and_value(lambda u, rows: density.log_density(u, True, arguments, rows))
 
-    def value_and_grad(position: Tensor) -> tuple[Tensor, Tensor]:
-        grad, value = gradient(position)
+    def value_and_grad(position: Tensor, rows: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        grad, value = torch.func.vmap(gradient, (0, None if rows is None else 0))(position, rows)
         return value, grad
 
     with pyro_state(validate=False):

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import torch
 from torch import Tensor
 
+from .kernel import ValueAndGrad
 from .mass import Mass, velocity
-
-ValueAndGrad = Callable[[Tensor], tuple[Tensor, Tensor]]
 
 
 def leapfrog(at: Tensor, value_and_grad: ValueAndGrad, step: Tensor, mass: Mass) -> tuple[Tensor, Tensor]:

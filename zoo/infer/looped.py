@@ -18,8 +18,8 @@ from zoo.core.problem import Problem
 from zoo.core.randomness import seeded
 
 from .elbo import Terms, combine, is_choice, run
-from .noise import block_seed
 from .prepared import ALL, Batch, Layout, Messages, Prepared, arguments, check_batch, check_sites, quiet
+from .seeds import block_seed
 from .variational import finish
 
 

@@ -15,6 +15,7 @@ from .kernel import Draw, Setup
 from .mass import Mass
 from .noise import BLOCK, noise_block
 from .stuck import Watch
+from .subsample import SAMPLING
 
 Stats = dict[str, Tensor]
 Stop = Callable[[], str]
@@ -32,8 +33,10 @@ class Run:
         tuned: {"step_size": ..., the kernel's own numbers}.
         drive: How steps are driven, see `zoo.infer.engine`.
         watch: Looks for chains that stand still.
+        rows: n, where the kernel works on minibatches of the n rows.
         iteration: Iterations completed.
         noise: The present block of noise.
+        sampling: The iteration at which sampling began; None in warm-up.
     """
 
     density: Density
@@ -45,15 +48,26 @@ class Run:
     tuned: dict[str, float]
     watch: Watch
     drive: Drive | None = None
+    rows: int = 0
     iteration: int = 0
     noise: dict[str, Tensor] = dataclasses.field(default_factory=dict)
+    sampling: int | None = None
+
+    @property
+    def share(self) -> float:
+        """M / n of a kernel on minibatches, else 1."""
+        shapes = [shape for kind, shape in self.setup.noise.values() if kind in SAMPLING]
+        return shapes[0][-1] / self.rows if shapes else 1.0
 
     def fill_noise(self) -> None:
         """The block of noise that belongs to the current iteration; counts start anew."""
         completed = self.state.completed
         self.noise = noise_block(
-            self.setup.noise, seed=self.seed, block=self.iteration // BLOCK, chains=len(completed), like=self.mass.scale
-        )
+            self.setup.noise, seed=self.seed, block=self.iteration // BLOCK, chains=len(completed),
+            like=self.mass.scale, n=self.rows,
+        )  # fmt: skip
+        if "clock" in self.tuned:
+            self.tuned["clock"] = 0 if self.sampling is None else self.iteration - self.sampling
         self.state = self.state._replace(completed=torch.zeros_like(completed))
 
 
@@ -99,7 +113,7 @@ def _keep(draw: Draw, offset: int, positions: Tensor, stats: Stats) -> None:
 
 def collect(run: Run, draws: int, thin: int, stop: Stop, show: Show) -> tuple[Tensor, Stats]:
     """Draws of all chains after warm-up, (chain, draw, dim), every `thin`-th iteration."""
-    run.iteration = -(-run.iteration // BLOCK) * BLOCK  # sampling begins with a block of its own
+    run.sampling = run.iteration = -(-run.iteration // BLOCK) * BLOCK  # sampling begins with a block of its own
     positions: list[Tensor] = []
     stats: list[Stats] = []
     wanted, kept, divergences = draws * thin, 0, 0

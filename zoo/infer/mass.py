@@ -3,7 +3,8 @@
     M^-1 = D A A D,    D = diag(scale),    A = I + U (diag(stretch) - I) U^T,    U^T U = I
 
 scale (dim,) are sds; the columns of U (dim, k) are directions in which the scaled coordinates are stretched by
-`stretch` (k,). Diagonal: k = 0. Dense: k = dim. A and its inverse cost O(k dim), and no matrix is ever inverted.
+`stretch` (k,). Diagonal: k = 0. Dense: k = dim. Unit: M = I, never learned. A and its inverse cost O(k dim), and no
+matrix is ever inverted.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-KINDS = ("diagonal", "low_rank", "dense")
+KINDS = ("diagonal", "low_rank", "dense", "unit")
 # Directions of a low-rank mass: those in which the scaled draws vary more or less than this factor.
 NOTABLE = 2.0
 MOST_DENSE = 4000
@@ -43,7 +44,7 @@ def rank_of(kind: str, dim: int, rank: int = 10) -> int:
         raise ValueError(f"mass must be one of {', '.join(KINDS)}, got {kind!r}.")
     if kind == "dense" and dim > MOST_DENSE:
         raise ValueError(f"mass='dense' serves up to {MOST_DENSE} coordinates, got {dim}. Use mass='low_rank'.")
-    return {"diagonal": 0, "low_rank": min(rank, dim), "dense": dim}[kind]
+    return {"diagonal": 0, "low_rank": min(rank, dim), "dense": dim, "unit": 0}[kind]
 
 
 def _stretched(x: Tensor, mass: Mass, by: Tensor) -> Tensor:
@@ -60,6 +61,16 @@ def momentum(normal: Tensor, mass: Mass) -> Tensor:
 def velocity(p: Tensor, mass: Mass) -> Tensor:
     """M^-1 p of momenta (..., dim)."""
     return _stretched(p * mass.scale, mass, mass.stretch**2) * mass.scale
+
+
+def spread(normal: Tensor, mass: Mass) -> Tensor:
+    """D A z ~ N(0, M^-1) of standard normals z (chain, dim): steps of the size of the target's sds."""
+    return _stretched(normal, mass, mass.stretch) * mass.scale
+
+
+def slope(grad: Tensor, mass: Mass) -> Tensor:
+    """A D g: the gradient (chain, dim) in coordinates in which M = I."""
+    return _stretched(grad * mass.scale, mass, mass.stretch)
 
 
 def whitened(position: Tensor, mass: Mass) -> Tensor:

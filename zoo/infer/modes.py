@@ -101,7 +101,7 @@ def _downhill(target: Density, example: Tensor, jacobian: bool) -> Function:
     """x (restart, dim) -> minus the log density and its gradient; traced once where the model allows it."""
 
     def plain(x: Tensor) -> tuple[Tensor, Tensor]:
-        value, grad = target.value_and_grad(x, jacobian)
+        value, grad = target.value_and_grad(x, jacobian=jacobian)
         return -value, -grad
 
     if target.engine == "loop":

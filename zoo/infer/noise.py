@@ -7,19 +7,17 @@ chain.)
 
 from __future__ import annotations
 
-import hashlib
+import math
 
 import torch
 from torch import Tensor
 
+from .batches import batch_rows
+from .seeds import block_seed
+from .subsample import SAMPLING
+
 BLOCK = 64
 Shapes = dict[str, tuple[str, tuple[int, ...]]]
-
-
-def block_seed(seed: int, chain: int, block: int, purpose: str = "noise") -> int:
-    """A 63-bit seed that differs for every (seed, chain, block, purpose)."""
-    digest = hashlib.blake2b(f"{purpose}:{seed}:{chain}:{block}".encode(), digest_size=8).digest()
-    return int.from_bytes(digest, "little") >> 1
 
 
 def van_der_corput(count: int, start: int) -> Tensor:
@@ -30,27 +28,43 @@ def van_der_corput(count: int, start: int) -> Tensor:
     return torch.tensor([int(f"{i:b}"[::-1], 2) / 2 ** i.bit_length() for i in range(start + 1, start + count + 1)])
 
 
-def _one(kind: str, shape: tuple[int, ...], generator: torch.Generator, dtype: torch.dtype, block: int) -> Tensor:
-    if kind == "sequence":
-        return van_der_corput(shape[0], block * BLOCK).double()
+def _one(kind: str, shape: tuple[int, ...], generator: torch.Generator, dtype: torch.dtype) -> Tensor:
     if kind == "normal":
         return torch.randn(shape, generator=generator, dtype=dtype)
     # float64: a uniform number that is rescaled after each comparison loses a bit at each.
     return torch.rand(shape, generator=generator, dtype=torch.float64)
 
 
-def noise_block(shapes: Shapes, *, seed: int, block: int, chains: int, like: Tensor) -> dict[str, Tensor]:
+def _rows(kind: str, shape: tuple[int, ...], n: int, seed: int, chain: int, block: int) -> Tensor:
+    """Batches of rows (BLOCK, *shape); the last axis of the shape is one batch."""
+    count = BLOCK * math.prod(shape[:-1])
+    if kind == "epochs":
+        rows = batch_rows(n, shape[-1], seed=seed, restart=chain, first=block * count, count=count)
+    else:
+        generator = torch.Generator().manual_seed(block_seed(seed, chain, block, "rows"))
+        rows = torch.randint(n, (count, shape[-1]), generator=generator)
+    return rows.reshape(BLOCK, *shape)
+
+
+def noise_block(shapes: Shapes, *, seed: int, block: int, chains: int, like: Tensor, n: int = 0) -> dict[str, Tensor]:
     """One block of noise, {name: (BLOCK, chain, *shape)}.
 
     Args:
-        shapes: {name: ("normal" | "uniform" | "sequence", shape for one iteration of one chain)}. Normals come in the
-            dtype of `like`, uniforms on [0, 1) in float64; a sequence is the same for all chains.
+        shapes: {name: (kind, shape for one iteration of one chain)}. Kinds: "normal" in the dtype of `like`;
+            "uniform" on [0, 1) in float64; "sequence", van der Corput's, the same for all chains; rows of
+            minibatches as "epochs" (every row once an epoch) or "replacement" (drawn independently).
         seed, block, chains: What the numbers depend on.
         like: Carries dtype and device. Numbers are drawn on the CPU, so that they are the same on every device.
+        n: Rows of the data, where there are batches.
     """
     parts: dict[str, list[Tensor]] = {name: [] for name in shapes}
     for chain in range(chains):
         generator = torch.Generator().manual_seed(block_seed(seed, chain, block))
         for name, (kind, shape) in shapes.items():
-            parts[name].append(_one(kind, (BLOCK, *shape), generator, like.dtype, block))
+            if kind == "sequence":
+                parts[name].append(van_der_corput(BLOCK, block * BLOCK).double())
+            elif kind in SAMPLING:
+                parts[name].append(_rows(kind, shape, n, seed, chain, block))
+            else:
+                parts[name].append(_one(kind, (BLOCK, *shape), generator, like.dtype))
     return {name: torch.stack(rows, 1).to(like.device) for name, rows in parts.items()}

@@ -11,7 +11,7 @@ from zoo.core.handlers import LogProb, Unconstrained, pyro_state
 from zoo.core.posterior import Posterior
 
 from .density import Density
-from .noise import block_seed
+from .seeds import block_seed
 
 TRIES = 100
 

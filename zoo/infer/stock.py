@@ -21,8 +21,8 @@ from zoo.core.randomness import seeded
 
 from .density import Density, density
 from .interrupt import stoppable
-from .noise import block_seed
 from .progress import progress as progress_bar
+from .seeds import block_seed
 from .starts import starts
 from .verdict import judged
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import math
 
 import torch
 from torch import Tensor
@@ -12,19 +13,30 @@ log = logging.getLogger("zoo")
 SAME = 20
 WINDOW = 50
 LEAST_ACCEPT = 0.01
+BY_CHANCE = 4e-8
+
+
+def patience(target: float | None) -> int:
+    """Iterations at one point that make a chain stuck: 20, more where refusals are usual (64 at 23 % accepted).
+
+    So many refusals in a row happen by chance with probability 4e-8.
+    """
+    return SAME if target is None else max(SAME, math.ceil(math.log(BY_CHANCE) / math.log1p(-target)))
 
 
 @dataclasses.dataclass
 class Watch:
-    """Looks for chains at the same position for 20 iterations, or under 1 % accepted over 50 of them.
+    """Looks for chains at the same position for `same` iterations, or under 1 % accepted over 50 of them.
 
     Attributes:
         method: Named in the message.
+        same: See `patience`.
         awake: Whether it looks: not while the first step sizes are tried.
         said: Chains already named.
     """
 
     method: str
+    same: int = SAME
     awake: bool = False
     said: set[int] = dataclasses.field(default_factory=set)
     _last: Tensor | None = None
@@ -47,7 +59,7 @@ class Watch:
         past = accept if self._accept is None else torch.cat([self._accept, accept], 1)
         self._accept = past[:, -WINDOW:]
         rare = (self._accept.mean(1) < LEAST_ACCEPT) & (self._accept.shape[1] == WINDOW)
-        self._say((longest >= SAME) | rare)
+        self._say((longest >= self.same) | rare)
 
     def _say(self, stuck: Tensor) -> None:
         new = [c for c in stuck.nonzero()[:, 0].tolist() if c not in self.said]
@@ -56,5 +68,5 @@ class Watch:
             log.warning(
                 "%s: chain %s does not move (%d iterations at one point, or under 1 %% accepted over %d): lower "
                 "step_size, raise warmup, or start elsewhere (init='map').",
-                self.method, ", ".join(map(str, new)), SAME, WINDOW,
+                self.method, ", ".join(map(str, new)), self.same, WINDOW,
             )  # fmt: skip

@@ -20,7 +20,6 @@ from zoo.core.problem import Problem
 from zoo.core.randomness import seeded
 
 from .elbo import BaseNoise, Parameters, Terms, combine, is_choice, run
-from .noise import block_seed
 from .prepared import (
     ALL,
     Batch,
@@ -34,6 +33,7 @@ from .prepared import (
     own_parameters,
     quiet,
 )
+from .seeds import block_seed
 
 
 def finish(q: Messages, p: Messages, points: Sequence[str]) -> tuple[dict[str, Tensor], Tensor, Tensor]:

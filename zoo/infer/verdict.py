@@ -33,17 +33,20 @@ HUGE = 1e6
 DISAGREE = 1.1
 
 
-def judged(posterior: Posterior, reason: str = "") -> Posterior:
+def judged(posterior: Posterior, reason: str = "", biased: str = "") -> Posterior:
     """The posterior with its verdict as outcome, and in settings["verdict"] a line for each limit it fails.
 
     Args:
         posterior: A sampler's result.
         reason: Why the run ended early, or "".
+        biased: Why its draws are not from the posterior however long it runs, or "".
     """
     lines = verdict(posterior)
-    outcome = f"{reason} after {posterior.shape[1]} draws" if reason else "ok"
+    parts = [f"{reason} after {posterior.shape[1]} draws"] if reason else []
+    parts += [f"biased: {biased}"] if biased else []
     if lines and not reason:
-        outcome = "not converged: " + "; ".join(lines)
+        parts.append("not converged: " + "; ".join(lines))
+    outcome = "; ".join(parts) or "ok"
     settings = posterior.settings | {"verdict": lines, "weights": weights_note(posterior)}
     return dataclasses.replace(posterior, outcome=outcome, settings=settings)
 
@@ -119,7 +122,7 @@ def _diverging(posterior: Posterior) -> list[str]:
     if not count:
         return []
     total = posterior.shape[0] * posterior.shape[1]
-    return [f"{count} of {total} draws diverged, limit 0: raise target_accept, or reparameterise"]
+    return [f"{count} of {total} draws diverged, limit 0: raise target_accept (or lower step_size), or reparameterise"]
 
 
 def _energy(posterior: Posterior) -> list[str]:

@@ -15,18 +15,19 @@ from torch import Tensor
 
 from . import adapt, mass
 from .march import Run, Show, Stats, Stop, advance
-from .noise import block_seed
+from .noise import BLOCK
+from .seeds import block_seed
 
 
 class Plan(NamedTuple):
-    """What warm-up is to do: iterations, target acceptance, kind of mass.
+    """What warm-up is to do: iterations, target acceptance (None: the kernel has none), kind of mass.
 
     `fixed`: the step size is given. `keep`: its draws are wanted; kept unasked they could take more memory than
     the run's own.
     """
 
     warmup: int
-    target: float
+    target: float | None
     kind: str
     fixed: bool
     keep: bool
@@ -46,12 +47,13 @@ def warm_up(run: Run, plan: Plan, stop: Stop, show: Show) -> tuple[Tensor, Stats
             break
         seen += [(position, stats)] if plan.keep else []
         accept = _mean_accept(run, stats["accept"][:, 0])
-        averaging = adapt.update(averaging, accept, plan.target)
-        _set_step(run, plan, adapt.now(averaging))
+        if plan.target is not None:
+            averaging = adapt.update(averaging, accept, plan.target)
+            _set_step(run, plan, adapt.now(averaging))
         climb = _tune(run, climb)
         if i > first:
             spread = adapt.add(spread, position[:, 0])
-            window += [position] if plan.kind != "diagonal" else []
+            window += [position] if plan.kind in ("low_rank", "dense") else []
         if i in ends:
             before, run.mass = run.mass, _learned(run, plan.kind, spread, window)
             spread, window = adapt.no_spread(run.mass.scale, len(run.state.completed)), []
@@ -60,7 +62,7 @@ def warm_up(run: Run, plan: Plan, stop: Stop, show: Show) -> tuple[Tensor, Stats
             averaging = adapt.restart(run.tuned["step_size"])
             run.watch.awake = True
         show(i, f"warm-up, accept {accept:.2f}, step {run.tuned['step_size']:.2g}")
-    if plan.warmup:
+    if plan.warmup and plan.target is not None:
         _set_step(run, plan, adapt.average(averaging))
     if climb is not None and climb.time:
         run.tuned["length"] = math.exp(climb.average)
@@ -86,6 +88,8 @@ def _mean_accept(run: Run, accept: Tensor) -> float:
 
 
 def _learned(run: Run, kind: str, spread: adapt.Spread, window: list[Tensor]) -> mass.Mass:
+    if kind == "unit":
+        return run.mass
     scaled = run.mass._replace(scale=adapt.scale(spread, run.mass.scale))
     return scaled if kind == "diagonal" else mass.stretched(torch.cat(window, 1), kind, scaled)
 
@@ -119,4 +123,22 @@ def first_step_size(run: Run, when: int) -> float:
     generator = torch.Generator().manual_seed(block_seed(run.seed, 0, when, "step size"))
     at = run.kernel.position_of(run.state)
     normal = torch.randn(at.shape, generator=generator, dtype=torch.float64).to(at)
-    return adapt.reasonable_step(run.density, at, run.mass, normal, run.tuned["step_size"])
+    own = getattr(run.kernel, "first_step", None)
+    size = adapt.reasonable_step(run.density, at, run.mass, normal, 1.0 if own else run.tuned["step_size"])
+    return own(size, run.density.dim, run.share) if own else size
+
+
+def settle(run: Run) -> None:
+    """Lets the kernel make its state ready for sampling, if it says how: gradients of fresh batches are at hand."""
+    own = getattr(run.kernel, "settle", None)
+    if own is None:
+        return
+    batches = iter(range(run.iteration, run.iteration + BLOCK))
+
+    def gradient(position: Tensor) -> Tensor:
+        rows = run.noise["rows"][next(batches) % BLOCK] if "rows" in run.noise else None
+        return run.density.value_and_grad(position, rows)[1]
+
+    if not run.noise:
+        run.fill_noise()
+    run.state = own(run.state, gradient, run.tuned, run.mass, run.setup.constants)

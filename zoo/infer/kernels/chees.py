@@ -65,26 +65,38 @@ def mean_accept(accept: Tensor) -> float:
     return float(1 / (1 / accept.double().clamp(min=1e-10)).mean())
 
 
-def slope(state: State, mass: Mass, step_size: float) -> float:
-    """d ChEES / d log T of the module's docstring, from the trajectories that have just ended."""
+def slope(state: State, speed: Tensor, mass: Mass, step_size: float) -> float:
+    """d ChEES / d log T of the module's docstring, from the trajectories that have just ended.
+
+    Args:
+        state: The chains.
+        speed: Whitened velocities (chain, dim) at the ends.
+        mass: M.
+        step_size: e.
+    """
     weight = torch.where(torch.isfinite(state.at).all(-1).all(-1), state.chance, 0.0)
     end = torch.nan_to_num(state.at)
     before, after = whitened(state.start[:, 0], mass).double(), whitened(end[:, 0], mass).double()
     share = weight / weight.sum().clamp(min=1e-12)
     before, after = before - before.mean(0), after - (share[:, None] * after).sum(0)
-    speed = whitened(velocity(end[:, 1], mass), mass).double()
+    speed = torch.nan_to_num(speed).double()
     change = (after**2).sum(-1) - (before**2).sum(-1)
     time = state.steps * step_size
     return float((share * time * change * (after * speed).sum(-1)).sum())
 
 
 def tune(climb: Climb, state: State, mass: Mass, step_size: float, max_steps: int) -> Climb:
-    """One step of Adam up the slope; T stays below `max_steps` / 2 leapfrog steps.
+    """One step of Adam up the slope, after each iteration of warm-up."""
+    speed = whitened(velocity(state.at[:, 1], mass), mass)
+    return climbed(climb, slope(state, speed, mass, step_size), step_size, max_steps)
+
+
+def climbed(climb: Climb, rise: float, step_size: float, max_steps: int) -> Climb:
+    """One step of Adam on log T; T stays below `max_steps` / 2 leapfrog steps.
 
     No lower limit: a step size that is only being tried in warm-up must not drag T up with it, and a trajectory
     has one leapfrog step anyway.
     """
-    rise = slope(state, mass, step_size)
     if not math.isfinite(rise):
         return climb
     time = climb.time + 1

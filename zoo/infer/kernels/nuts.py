@@ -23,8 +23,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from zoo.infer.kernel import Draw, Setup, where
-from zoo.infer.leapfrog import ValueAndGrad, leapfrog
+from zoo.infer.kernel import Draw, Setup, ValueAndGrad, where
+from zoo.infer.leapfrog import leapfrog
 from zoo.infer.mass import Mass, kinetic, velocity
 from zoo.infer.mass import momentum as momentum_of
 

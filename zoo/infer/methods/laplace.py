@@ -28,8 +28,8 @@ from zoo.infer.hessian import hessian
 from zoo.infer.interrupt import stoppable
 from zoo.infer.lbfgs import ITERATIONS
 from zoo.infer.modes import Modes, describe, find_modes
-from zoo.infer.noise import block_seed
 from zoo.infer.progress import progress as progress_bar
+from zoo.infer.seeds import block_seed
 
 STRUCTURES, CURVATURES = ("full",), ("hessian",)
 POLISH = 3

@@ -30,9 +30,9 @@ from zoo.infer.elbo import Unanswerable
 from zoo.infer.families import choose, make
 from zoo.infer.interrupt import stoppable
 from zoo.infer.looped import Looped
-from zoo.infer.noise import block_seed
 from zoo.infer.prepared import HiddenParameters, prepare
 from zoo.infer.progress import progress as progress_bar
+from zoo.infer.seeds import block_seed
 from zoo.infer.variational import Variational
 
 logger = logging.getLogger("zoo")

@@ -1,0 +1,142 @@
+"""Metropolis trajectories: many integrator steps, then the end is accepted or refused as a whole.
+
+What `hmc`, `chees` and `mclmc` share; they differ in `Dynamics`: how momenta are drawn, what energy they carry, and
+what one step of the integrator is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from .kernel import Draw, ValueAndGrad, where
+from .mass import Mass
+
+MAX_ENERGY_ERROR = 1000.0
+
+
+class Dynamics(NamedTuple):
+    """What moves a trajectory.
+
+    Attributes:
+        momentum: Standard normals (chain, dim), mass -> momenta (chain, dim), symmetric about 0.
+        kinetic: Momenta (chain, dim), mass -> their energy (chain,) float64, even in the momentum.
+        integrate: (at, value_and_grad, step size, mass) -> new `at`, log densities (chain,): reversible, and it keeps
+            exp(lp - kinetic) dq dp up to the change of lp - kinetic.
+    """
+
+    momentum: Callable[[Tensor, Mass], Tensor]
+    kinetic: Callable[[Tensor, Mass], Tensor]
+    integrate: Callable[[Tensor, ValueAndGrad, Tensor, Mass], tuple[Tensor, Tensor]]
+
+
+class State(NamedTuple):
+    """The chains, each somewhere inside its current trajectory. Scalars are float64, counters int64.
+
+    Attributes:
+        start: (chain, 2, dim) position and gradient of the draw the trajectory started from.
+        start_e: (chain, 2) its lp and its energy with the momentum drawn.
+        draw: (chain, 2, dim) the last draw: position and gradient.
+        draw_lp: (chain,) its lp.
+        at: (chain, 3, dim) where the trajectory is: position, momentum, gradient.
+        chance: (chain,) min(1, exp(H_0 - H_n)) of the last trajectory.
+        steps, planned: (chain,) leapfrog steps taken and to take.
+        diverged: (chain,) whether H - H_0 has passed 1,000 or is not finite.
+        fresh: (chain,) whether the chain stands between two trajectories.
+        completed: (chain,) iterations completed in this block.
+    """
+
+    start: Tensor
+    start_e: Tensor
+    draw: Tensor
+    draw_lp: Tensor
+    at: Tensor
+    chance: Tensor
+    steps: Tensor
+    planned: Tensor
+    diverged: Tensor
+    fresh: Tensor
+    completed: Tensor
+
+
+def init(position: Tensor, lp: Tensor, grad: Tensor, constants: dict[str, Tensor]) -> State:
+    """Chains at rest at positions (chain, dim) with their log densities (chain,) and gradients (chain, dim)."""
+    here = torch.stack([position, grad], 1)
+    none = torch.zeros(len(position), dtype=torch.int64, device=position.device)
+    no = torch.zeros(len(position), dtype=torch.bool, device=position.device)
+    return State(
+        start=here, start_e=torch.stack([lp, lp], 1), draw=here, draw_lp=lp,
+        at=torch.stack([position, torch.zeros_like(position), grad], 1), chance=torch.zeros_like(lp),
+        steps=none, planned=none, diverged=no, fresh=~no, completed=none,
+    )  # fmt: skip
+
+
+def position_of(state: State) -> Tensor:
+    """The chains' present positions (chain, dim)."""
+    return state.draw[:, 0]
+
+
+def _begin(s: State, p: Tensor, energy: Tensor, planned: Tensor, starting: Tensor) -> State:
+    """Sets the chains that start a trajectory off with momenta p (chain, dim)."""
+    return s._replace(
+        start=where(starting, s.draw, s.start),
+        start_e=where(starting, torch.stack([s.draw_lp, energy], 1), s.start_e),
+        at=where(starting, torch.stack([s.draw[:, 0], p, s.draw[:, 1]], 1), s.at),
+        steps=where(starting, 0, s.steps),
+        planned=where(starting, planned, s.planned),
+        diverged=s.diverged & ~starting,
+        fresh=s.fresh & ~starting,
+    )
+
+
+def step(
+    s: State,
+    dynamics: Dynamics,
+    value_and_grad: ValueAndGrad,
+    noise: dict[str, Tensor],
+    step_size: Tensor,
+    mass: Mass,
+    stop: Tensor,
+    planned: Callable[[Tensor], Tensor],
+) -> tuple[State, Draw]:
+    """One integrator step of every chain that has not yet completed `stop` iterations of the block.
+
+    Args:
+        s: The chains.
+        dynamics: What moves them.
+        value_and_grad: Positions (chain, dim) -> log densities (chain,) float64 and gradients (chain, dim).
+        noise: "momentum" (iteration, chain, dim), "uniform" and "fraction" (iteration, chain).
+        step_size, mass: Of the integrator.
+        stop: Scalar int64.
+        planned: Numbers u (chain,) on (0, 1) -> how many steps a trajectory takes (chain,).
+    """
+    row = torch.arange(s.completed.shape[0], device=s.completed.device)
+    index = s.completed.clamp(max=noise["momentum"].shape[0] - 1)
+    p = dynamics.momentum(noise["momentum"][index, row], mass)
+    energy = -s.draw_lp + dynamics.kinetic(p, mass)
+    s = _begin(s, p, energy, planned(noise["fraction"][index, row]), s.fresh & (s.completed < stop))
+    active = ~s.fresh
+    at, lp = dynamics.integrate(s.at, value_and_grad, step_size, mass)
+    energy = -lp + dynamics.kinetic(at[:, 1], mass)
+    error = torch.nan_to_num(energy - s.start_e[:, 1], nan=torch.inf)
+    s = s._replace(
+        at=where(active, at, s.at), steps=s.steps + active, diverged=s.diverged | (active & (error > MAX_ENERGY_ERROR))
+    )
+    # A point without a finite energy ends the trajectory: from either end it is refused.
+    done = active & ((s.steps >= s.planned) | ~torch.isfinite(error))
+    chance = (-error).clamp(max=0).exp()
+    take = done & (noise["uniform"][index, row] < chance)
+    s = s._replace(
+        draw=where(take, at[:, ::2], s.draw),
+        draw_lp=where(take, lp, s.draw_lp),
+        chance=where(done, chance, s.chance),
+        fresh=s.fresh | done,
+        completed=s.completed + done,
+    )
+    energy = torch.where(take, energy, s.start_e[:, 1])
+    depth = torch.zeros_like(s.steps)
+    new = (s.draw[:, 0].clone(), s.draw_lp.clone())
+    return s, Draw(done, s.completed - 1, *new, energy, chance, depth, s.steps + 0, s.diverged | False)
