@@ -4,7 +4,7 @@
 
 On U = a W^2 / 2 the variance of W is (2 - b) eta sigma^2 / (a b^2 (4 - 2 b - eta a b)), where 1 / a is right: no
 choice of sigma is right for every a, so not for a target of several widths (Lyapunov's
-equation). What is missing is that friction and noise belong together (`sghmc`), or a Metropolis step on the momentum too (`hmc`).
+equation). Friction and noise belong together (`sghmc`), or a Metropolis step on the momentum too (`hmc`).
 
 Source: Ambrogioni, "Momentum Monte Carlo"; Chen, Fox & Guestrin 2014, section 3.1.
 """
