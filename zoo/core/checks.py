@@ -25,6 +25,13 @@ def positive(name: str, value: Any) -> None:
         raise ValueError(f"{name} must be a positive finite number, got {value!r}. Set {name}=0.5, say.")
 
 
+def check_seed(seed: Any) -> int:
+    """The seed as an int; ValueError for what is no whole number that torch's generators take."""
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**63:
+        raise ValueError(f"seed must be a whole number from 0 to 2^63 - 1, got {seed!r}. Set seed=0, say.")
+    return int(seed)
+
+
 def _counts(value: Any) -> bool:
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and bool(value > 0)
 

@@ -18,7 +18,7 @@ from . import promises
 from .handlers import pyro_state
 from .problem import Data, Problem
 from .sites import Sites, sites
-from .trial import NoRows, tensors
+from .trial import NoRows
 from .words import nearest
 
 # promise: (how it is checked, what still works where it is broken)
@@ -134,14 +134,7 @@ def _attempt(name: str, promise: Callable[[], str], still: str) -> Promise:
 
 def _sites(problem: Problem, found: list[Sites]) -> str:
     """The model can be traced; gives it targets of its own where it has none."""
-    try:
-        seen = sites(problem)
-    except (RuntimeError, TypeError, IndexError, AttributeError) as error:
-        shapes = ", ".join(f"{name} {tuple(value.shape)}" for name, value in tensors(problem).items())
-        raise ValueError(
-            f"the model fails on its own data ({type(error).__name__}: {' '.join(str(error).split())[:150]}); it was "
-            f"given {shapes or 'no tensors'}"
-        ) from None
+    seen = sites(problem)
     if not seen.latent:
         raise ValueError("no latent site: add a pyro.sample without obs")
     found.append(seen)

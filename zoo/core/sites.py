@@ -6,11 +6,14 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+import pyro.distributions as dist
 import torch
+from pyro.poutine.util import site_is_subsample
 from torch import Tensor
 
 from guides.supports import unconstrain
 
+from .explained import explained
 from .handlers import (
     Record,
     Unconstrained,
@@ -60,18 +63,40 @@ class Sites(NamedTuple):
 class _Start(Unconstrained):
     """Answers every latent site with t(u), u uniform on (-2, 2) from its own generator."""
 
-    def __init__(self, seed: int, free: str | None, like: Tensor) -> None:
+    def __init__(self, seed: int, free: str | None, like: Tensor, guard: read_only) -> None:
         super().__init__({})
-        self.free, self.like = free, like
+        self.free, self.like, self.guard = free, like, guard
         self.generator = torch.Generator().manual_seed(seed)
 
     def _pyro_sample(self, msg: Any) -> None:
+        _well_formed(msg)
         if is_latent(msg) and msg["name"] != self.free:
             name, fn = msg["name"], msg["fn"]
             shape = unconstrain(fn.support, name).inverse_shape(fn.shape())
             u = torch.rand(shape, generator=self.generator, dtype=torch.float64) * 4 - 2
             self.coordinates = {name: u.to(self.like)}
             super()._pyro_sample(msg)
+            self.guard.watch(name, self.values[name])
+
+
+def _well_formed(msg: Any) -> None:
+    """Refuses sample statements that no method could serve, before anything is asked of them."""
+    name, fn = msg["name"], msg["fn"]
+    if not isinstance(name, str):
+        raise ValueError(f"a site's name must be text, got {name!r}. Write pyro.sample('{name}', ...).")
+    if site_is_subsample(msg):
+        return
+    if not isinstance(fn, dist.Distribution):
+        kind = f"{type(fn).__module__}.{type(fn).__name__}".removeprefix("builtins.")
+        raise ValueError(
+            f"site '{name}': pyro.sample needs a distribution of pyro.distributions, got {kind}. "
+            "Import it from there: import pyro.distributions as dist."
+        )
+    if is_latent(msg) and fn.shape().numel() == 0:
+        raise ValueError(
+            f"latent site '{name}' holds no numbers, its shape is {tuple(fn.shape())}: the data have no columns, "
+            "perhaps. Give the model inputs, or leave the site out where there are none."
+        )
 
 
 def _site(msg: Any, plate: str) -> Site:
@@ -88,15 +113,16 @@ def sites(problem: Problem, seed: int = 0) -> Sites:
         seed: Which point the latents are traced at (uniform on (-2, 2) in unconstrained coordinates).
 
     Raises:
-        ValueError: For discrete latents and unsupported supports, naming the site; and whatever the model's
-            own distributions say of invalid data.
+        ValueError: For discrete latents and unsupported supports, naming the site; for invalid data; and for
+            whatever the model's own code raises, in one line (`ModelFails`).
     """
     args, kwargs = problem.arguments()
     # Without targets the model samples y itself: that is not a latent.
     free = problem.names["y"] if isinstance(problem.data, Data) and problem.data.y is None else None
     with pyro_state(validate=True), torch.random.fork_rng(devices=[]), torch.no_grad(), Record() as record:
-        with read_only(problem), _Start(seed, free, problem.tensor) as start, _plates_explained():
-            problem.model(*args, **kwargs)
+        with explained(problem), read_only(problem) as guard, _Start(seed, free, problem.tensor, guard) as start:
+            with _plates_explained():
+                problem.model(*args, **kwargs)
         _validate(record)
     if taken := sorted({"chain", "draw"} & set(record.sites)):
         raise ValueError(f"site '{taken[0]}' has the name of an axis that all draws have. Rename it.")
@@ -119,7 +145,9 @@ def _plates_explained() -> Iterator[None]:
     except ValueError as error:
         if not str(error).startswith("Shape mismatch inside plate"):
             raise
-        raise ValueError(f"{error}. A row of several numbers is one event: add .to_event(1).") from None
+        raise ValueError(
+            f"{error}. A row of several numbers is one event: add .to_event(1); the plate of the rows holds x.shape[0]."
+        ) from None
 
 
 def _sequential(record: Record) -> frozenset[str]:

@@ -14,7 +14,7 @@ def nearest(word: str, known: Iterable[str], kind: str) -> str:
         known: The right words.
         kind: What they are: "model", "option", ...
     """
-    known = sorted(known)
+    word, known = str(word), sorted(known)
     lower = {k.lower(): k for k in known}
     close = difflib.get_close_matches(word.lower(), lower, n=1, cutoff=0.5)
     hint = f" Did you mean {lower[close[0]]!r}?" if close else ""

@@ -18,15 +18,17 @@ from pyro.poutine.runtime import am_i_wrapped
 
 import zoo
 from zoo.core import points
+from zoo.core.checks import check_seed
 from zoo.core.computed import with_computed
 from zoo.core.handlers import LOCK
 from zoo.core.posterior import Posterior
 from zoo.core.problem import Data, Problem
 from zoo.core.sites import Sites, sites
+from zoo.core.stable import check_stable
 from zoo.core.words import nearest
 from zoo.data.files import is_table
 
-from .options import check_options, check_seed
+from .options import plain_options
 from .threads import running_on, threads_for_size
 
 NO_DATA_NEEDED = ("prior",)
@@ -71,7 +73,7 @@ def load(name: str, data: Any = None, seed: int = 0, **options: Any) -> Problem:
     """
     if name not in zoo.names():
         raise ValueError(nearest(str(name), zoo.names(), "model"))
-    check_seed(seed)
+    seed = check_seed(seed)
     module = importlib.import_module(f"zoo.{name}")
     hyper_names = {n for n, p in _keywords(module.model).items() if p.kind is p.KEYWORD_ONLY}
     source_names = _table_options() if is_table(data) else set(_keywords(module.data)) - {"seed"}
@@ -143,7 +145,8 @@ def run(
         method: exact, prior, map, laplace, svi, nuts, hmc, ...: each a file in `zoo/infer`.
         dtype: "float32" or "float64" (or a torch dtype); None: the data's.
         device: None: the data's.
-        options: seed=0, draws=1000, progress=None (only in a terminal), max_seconds=None, and the method's own.
+        options: seed=0, draws=1000, progress=None (only in a terminal), max_seconds=None, and the method's own. None
+            stands for an option's default.
 
     Returns:
         `Posterior`; its `outcome` says whether the method did what was asked.
@@ -163,14 +166,15 @@ def run(
     for option in options:
         if option not in allowed:
             raise ValueError(f"{method}: {nearest(option, allowed | {'dtype', 'device'}, 'option')}")
-    check_options(options)
+    options = plain_options(options, {n: p.default for n, p in _options(fit).items()})
     problem = problem.to(device=_device(device), dtype=_dtype(dtype))
     problem, options = _with_points(problem, method, options)
     threads = torch.get_num_threads()
-    if method not in NO_DATA_NEEDED:
-        found = _check_observed(problem)
-        if not isinstance(fit, functools.partial):  # kernels choose for themselves: they know their chains
-            threads = threads_for_size(_rows(found), sum(site.shape.numel() for site in found.latent.values()))
+    found = sites(problem) if method in NO_DATA_NEEDED else _check_observed(problem)
+    check_stable(problem, found)
+    if method not in NO_DATA_NEEDED and not isinstance(fit, functools.partial):
+        # Kernels choose for themselves: they know their chains.
+        threads = threads_for_size(_rows(found), sum(site.shape.numel() for site in found.latent.values()))
     start = time.perf_counter()
     with running_on(threads):
         posterior = with_computed(fit(problem, **options))

@@ -9,6 +9,7 @@ import pyro.distributions as dist
 import torch
 from torch import Tensor
 
+from zoo.core.explained import ModelFails
 from zoo.core.problem import Problem
 from zoo.core.sites import sites
 
@@ -87,11 +88,11 @@ def _double(problem: Problem) -> Problem:
     double = problem.to(dtype=torch.float64)
     try:
         sites(double)
-    except RuntimeError as error:
+    except ModelFails as error:
         if problem.tensor.dtype == torch.float64:
             raise
         raise ValueError(
-            f"modes are climbed in float64, where model '{problem.name}' fails ({' '.join(str(error).split())}). Build "
+            f"modes are climbed in float64, where {str(error).rpartition('; it was given')[0]}. Build "
             "its tensors from the data (x.new_zeros), or put its modules in float64: module.double()."
         ) from None
     return double

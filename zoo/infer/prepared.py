@@ -112,7 +112,7 @@ def _first_run(what: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        text = " ".join(str(error).split())
+        text = " ".join(str(error).split()).partition(" Trace Shapes:")[0]
         if isinstance(error, ValueError) and "\n" not in str(error):
             raise
         raise ValueError(

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from guides.supports import unconstrain
+from zoo.core.explained import ModelFails, explained
 from zoo.core.handlers import Record, Values, pyro_state, scaled_log_prob, store_as_found
 from zoo.core.posterior import Posterior
 from zoo.core.problem import Data, Problem
@@ -77,7 +78,12 @@ def _trace(problem: Problem) -> dict[str, Any]:
     """One run of the model with nothing observed."""
     args, kwargs = problem.inputs()
     blind = problem.model if isinstance(problem.data, Data) else pyro.poutine.uncondition(problem.model)
-    with pyro_state(validate=False), torch.no_grad(), Record() as record:
+    with (
+        explained(problem, "fails at draws of its prior"),
+        pyro_state(validate=False),
+        torch.no_grad(),
+        Record() as record,
+    ):
         blind(*args, **kwargs)
     return record.sites
 
@@ -117,7 +123,7 @@ def _vectorises(problem: Problem, values: Draws, others: dict[str, Any]) -> bool
 
     try:
         torch.func.vmap(run)(both)
-    except (RuntimeError, NotImplementedError):
+    except (RuntimeError, NotImplementedError, ModelFails):
         return False
     return True
 
