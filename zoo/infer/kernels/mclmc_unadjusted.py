@@ -55,7 +55,8 @@ def setup(dim: int, *, length: float | None = None) -> Setup:
     check_dim(dim)
     length = dim**0.5 if length is None else number("length", length, 0, float("inf"), "sqrt(dim)")
     target = math.erfc(math.sqrt(VARIANCE * dim / 8))
-    return Setup({"turn": ("normal", (dim,))}, {"length": torch.tensor(float(length))}, {}, target, BIASED)
+    constants = {"length": torch.tensor(length, dtype=torch.float64)}
+    return Setup({"turn": ("normal", (dim,))}, constants, {}, target, BIASED)
 
 
 def init(position: Tensor, lp: Tensor, grad: Tensor, constants: dict[str, Tensor]) -> State:

@@ -46,7 +46,8 @@ def setup(
     """
     number("friction", friction, 0, 1, ".1")
     number("sigma", sigma, 0, float("inf"), "1")
-    constants = {"friction": torch.tensor(float(friction)), "sigma": torch.tensor(float(sigma))}
+    numbers = {"friction": friction, "sigma": sigma}
+    constants = {name: torch.tensor(value, dtype=torch.float64) for name, value in numbers.items()}
     return Setup({"kick": ("normal", (dim,)), **batch_noise(batch_size, sampling)}, constants, {}, biased=BIASED)
 
 

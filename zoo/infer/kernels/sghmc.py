@@ -62,7 +62,8 @@ def setup(
         number("gradient_noise", gradient_noise, 0, float("inf"), "None (estimated)")
     noise = {"kick": ("normal", (dim,)), **batch_noise(batch_size, sampling)}
     given = float("nan") if gradient_noise is None and batch_size is not None else float(gradient_noise or 0.0)
-    constants = {"friction": torch.tensor(float(friction)), "given": torch.tensor(given)}
+    numbers = {"friction": friction, "given": given}
+    constants = {name: torch.tensor(value, dtype=torch.float64) for name, value in numbers.items()}
     return Setup(noise, constants, {}, biased=BIASED)
 
 

@@ -56,7 +56,7 @@ def setup(
         raise ValueError(f"gamma must lie above .5 and be at most 1, or be 0 (a constant step), got {gamma!r}.")
     number("b", b, 0, float("inf"), "1000")
     noise = {"langevin": ("normal", (dim,)), **batch_noise(batch_size, sampling)}
-    constants = {"gamma": torch.tensor(float(gamma)), "b": torch.tensor(float(b))}
+    constants = {"gamma": torch.tensor(gamma, dtype=torch.float64), "b": torch.tensor(b, dtype=torch.float64)}
     return Setup(noise, constants, {"clock": 0.0}, biased="" if gamma else CONSTANT)
 
 
