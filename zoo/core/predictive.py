@@ -18,6 +18,7 @@ from pyro.poutine.messenger import Messenger
 from torch import Tensor
 
 from . import units
+from .checks import check_seed
 from .handlers import LOCK, Record, Values, in_plate, is_computed, is_data, is_factor, is_latent, pyro_state
 from .posterior import Posterior
 from .problem import Data, Problem
@@ -204,7 +205,7 @@ def seeded(seed: int, device: torch.device) -> Iterator[None]:
 
 def predict(posterior: Posterior, x: Any, *, given: Tensor | None, seed: int, draws: int | None) -> dict[str, Tensor]:
     """See `Posterior.predict`."""
-    problem = posterior.problem
+    problem, seed = posterior.problem, check_seed(seed)
     if given is not None and problem.guide is None:
         raise ValueError("given= needs a model with local latents and a guide that infers them (a VAE's encoder).")
     values, (chains, kept) = flat_draws(posterior, draws)

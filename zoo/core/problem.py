@@ -82,6 +82,10 @@ class Data:
 
     def __post_init__(self) -> None:
         put = object.__setattr__
+        if not isinstance(self.info, dict):
+            raise ValueError(
+                f"info must be a dict of facts, got {type(self.info).__name__}. Give info={{'y_name': 'y'}}."
+            )
         put(self, "x", _inputs(self.x, "x"))
         if self.x.shape[0] == 0:
             raise ValueError(
@@ -224,7 +228,13 @@ class Problem:
             from zoo.data.ready import new_inputs
 
             x = new_inputs(self.data, x)  # type: ignore[arg-type]
-        new = _inputs(_inputs(x, "x").to(own), "x")  # twice: 1e39 is finite, but not in float32
+        given = _inputs(x, "x")
+        if given.shape[0] == 0 or given.device.type == "meta":
+            where = "on 'meta', which holds no numbers" if given.shape[0] else f"of shape {tuple(given.shape)}"
+            raise ValueError(
+                f"x must have at least one row of numbers, got a tensor {where}. Give the rows to predict."
+            )
+        new = _inputs(given.to(own), "x")  # again: 1e39 is finite, but not in float32
         if new.shape[1:] != own.shape[1:]:
             raise ValueError(
                 f"x must be (m, {', '.join(map(str, own.shape[1:]))}) as in training, got {tuple(new.shape)}. "

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
+from .spelled import DECIMAL_COMMA, commas, dates_or_amounts
+
 MISSING = {"", "na", "n/a", "nan", "null", "none", "?"}
-DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?")
 
 
 class Table(NamedTuple):
@@ -44,29 +44,32 @@ class Table(NamedTuple):
         lines = [line for line, kept in zip(self.lines, rows, strict=True) if kept] if len(self.lines) else ()
         return Table({name: column[rows] for name, column in self.columns.items()}, self.source, lines)
 
-    def numbers(self, names: list[str]) -> np.ndarray:
+    def numbers(self, names: list[str], *, target: bool = False) -> np.ndarray:
         """Columns (n, len(names)) in float64; ValueError for text and for missing or infinite values."""
         for name in names:
-            self.check_numbers(name)
+            self.check_numbers(name, target=target)
         self.complete(names)
         return np.stack([self.columns[n] for n in names], 1) if names else np.empty((self.rows, 0))
 
-    def check_numbers(self, name: str) -> None:
-        """ValueError that names a cell of text, if the column holds any."""
+    def check_numbers(self, name: str, *, target: bool = False) -> None:
+        """ValueError that names a cell of text, if the column holds any; `target`: it is to be predicted."""
         column = self.columns[name]
         if column.dtype != object:
             return
         bad = [i for i, cell in enumerate(column) if number(cell) is None]
         where = f"{self.source}: column '{name}'"
-        if all(DECIMAL_COMMA.fullmatch(column[i]) for i in bad):
-            raise ValueError(
-                f"{where} is written with decimal commas ({self.place(bad[0])}: {column[bad[0]]!r}). "
-                "Read it with decimal=',' (zoo run --decimal ,), its columns separated by semicolons or tabs."
-            )
+        present = [cell for cell in column if not missing_text(cell)]
+        if complaint := dates_or_amounts(name, present, target=target):
+            raise ValueError(f"{where} {complaint}")
+        if not bad:
+            return
+        if complaint := commas([column[i] for i in bad], self.place(bad[0])):
+            raise ValueError(f"{where} {complaint}")
         few = "Correct them" if len(bad) < len(column) / 2 else "Code it as numbers or drop it"
+        more = "; a class to predict may be text: classify=True" if target else ""
         raise ValueError(
             f"{where} holds text in {len(bad)} of {len(column)} rows ({self.place(bad[0])}: {column[bad[0]]!r}), only "
-            f"numbers are allowed. {few}; a class to predict may be text: classify=True."
+            f"numbers are allowed. {few}{more}."
         )
 
     def complete(self, names: list[str]) -> None:
@@ -75,6 +78,11 @@ class Table(NamedTuple):
         if total := sum(bad.values()):
             rows = int(incomplete(self, names).sum())
             where = ", ".join(f"'{name}' ({count})" for name, count in bad.items() if count)
+            if hollow := [name for name in names if hollow_column(self.columns[name])]:
+                raise ValueError(
+                    f"{self.source}: column '{hollow[0]}' holds no value in any of its {self.rows} rows. Leave it out: "
+                    f"ignore='{hollow[0]}' (zoo run --ignore {hollow[0]}); a target must have values."
+                )
             raise ValueError(
                 f"{self.source} has {total} missing or infinite values, in columns {where}. Fill them in, or drop "
                 f"the {rows} of {self.rows} rows that hold them: missing='drop' (zoo run --missing drop)."
@@ -86,6 +94,17 @@ def missing(column: np.ndarray) -> np.ndarray:
     if column.dtype == object:
         return np.array([cell.lower() in MISSING for cell in column], dtype=bool)
     return ~np.isfinite(column)
+
+
+def hollow_column(column: np.ndarray) -> bool:
+    """Whether no cell of a column (n,) holds anything; infinity is something."""
+    gone = missing(column) if column.dtype == object else np.isnan(column)
+    return bool(gone.all())
+
+
+def missing_text(cell: str) -> bool:
+    """Whether a cell of text stands for no value."""
+    return cell.lower() in MISSING
 
 
 def incomplete(table: Table, names: Iterable[str]) -> np.ndarray:
@@ -133,6 +152,8 @@ def classes(table: Table, target: str) -> tuple[np.ndarray, list[str]]:
     measured = not text and not np.equal(column, np.round(column)).all()
     # A year or a score is whole too; few rows a class give it away.
     if measured or len(found) > max(2, len(column) // (2 if text else 5)):
+        if complaint := dates_or_amounts(target, found if text else [], target=True):
+            raise ValueError(f"{where} {complaint}")
         raise ValueError(
             f"{where} has {len(found)} different values in {len(column)} rows, too many (or too uneven) for "
             "classes. Use a regression model such as linear_regression (classify=False), or name another target."

@@ -8,16 +8,14 @@ are differences to it, and a model with a bias is determined under a flat prior 
 
 from __future__ import annotations
 
-import re
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from zoo.core.words import nearest
 
-from .columns import DECIMAL_COMMA, Table, number
-
-DATE = re.compile(r"(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.](\d{2}|\d{4}))([ T]\d{1,2}:\d{2}.*)?")
+from .columns import Table, missing_text, number
+from .spelled import DECIMAL_COMMA, THOUSANDS, dates_or_amounts
 
 
 class Column(NamedTuple):
@@ -53,13 +51,10 @@ def _column(table: Table, name: str) -> Column:
     if cells.dtype != object:
         return Column(name)
     where = f"{table.source}: column '{name}'"
-    values = [cell for cell in cells if not _missing(cell)]
-    if all(DATE.fullmatch(cell) for cell in values):
-        raise ValueError(
-            f"{where} holds dates ({values[0]!r}). Make numbers of them (days since the first, the month), or leave "
-            f"the column out: ignore='{name}' (zoo run --ignore {name})."
-        )
-    if sum(number(c) is not None or bool(DECIMAL_COMMA.fullmatch(c)) for c in values) >= len(values) / 2:
+    values = [cell for cell in cells if not missing_text(cell)]
+    if complaint := dates_or_amounts(name, values):
+        raise ValueError(f"{where} {complaint}")
+    if sum(_numeric(cell) for cell in values) >= len(values) / 2:
         table.check_numbers(name)
     levels = sorted(set(values))
     if len(levels) > max(2, len(values) / 2):
@@ -70,9 +65,9 @@ def _column(table: Table, name: str) -> Column:
     return Column(name, levels)
 
 
-def _missing(cell: str) -> bool:
-    value = number(cell)
-    return value is not None and value != value
+def _numeric(cell: str) -> bool:
+    """Whether a cell is a number, perhaps with commas in it."""
+    return number(cell) is not None or bool(DECIMAL_COMMA.fullmatch(cell) or THOUSANDS.fullmatch(cell))
 
 
 def encoded(table: Table, columns: list[Column]) -> np.ndarray:

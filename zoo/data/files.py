@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 
 from .columns import Table, number, parsed
+from .spelled import POINTS
 
+LONGEST = 200
 PARQUET = {".parquet", ".pq"}
 OTHER = {".xls", ".xlsx", ".ods", ".feather", ".arrow", ".pkl", ".json", ".gz", ".zip"}
 
@@ -58,7 +60,10 @@ def _from_text(path: Path, decimal: str, text: Collection[str]) -> Table:
         raise ValueError(f"{path} is empty. Its first line must name the columns, separated by commas.")
     names = [cell.strip() for cell in lines[0][1]]
     if any(number(name) is not None for name in names if name):
-        raise ValueError(f"{path}: the first line must hold column names, got {', '.join(names[:5])}. Add a header.")
+        raise ValueError(
+            f"{path}: the first line must hold column names, got {', '.join(names[:5])}. Add a header, or "
+            "rename columns that are numbers."
+        )
     for line, row in lines[1:]:
         if len(row) != len(names):
             raise ValueError(
@@ -67,8 +72,21 @@ def _from_text(path: Path, decimal: str, text: Collection[str]) -> Table:
             )
     cells = {i: [row[i].strip() for _, row in lines[1:]] for i in range(len(names))}
     _check_names(names, {i: column for i, column in cells.items() if not names[i]}, str(path))
+    if decimal == ",":
+        for i, name in enumerate(names):
+            _check_points(cells[i], [line for line, _ in lines[1:]], f"{path}: column '{name}'")
     columns = {name: _column(cells[i], decimal, name in text) for i, name in enumerate(names)}
     return Table(columns, str(path), [line for line, _ in lines[1:]])
+
+
+def _check_points(cells: list[str], lines: list[int], where: str) -> None:
+    """ValueError for points in numbers whose decimals are commas: 1.234 would be read as little more than 1."""
+    pointed = [i for i, cell in enumerate(cells) if "." in cell]
+    if pointed and all(number(cell.replace(",", ".", 1)) is not None or POINTS.fullmatch(cell) for cell in cells):
+        raise ValueError(
+            f"{where} holds points (line {lines[pointed[0]]}: {cells[pointed[0]]!r}) though decimals are commas "
+            "(decimal=','). Write it without points between thousands, or read it with decimal='.'."
+        )
 
 
 def _column(cells: list[str], decimal: str, text: bool) -> np.ndarray:
@@ -79,6 +97,8 @@ def _lines(path: Path, decimal: str) -> list[tuple[int, list[str]]]:
     """The lines that are not blank, each with its number, cut into cells."""
     try:
         text = path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise _unreadable(path, error) from None
     except UnicodeDecodeError as error:
         byte = f"byte 0x{error.object[error.start]:02x} at position {error.start}"
         raise ValueError(f"{path} is not UTF-8 text ({byte}). Save it as 'CSV UTF-8' and load it again.") from None
@@ -120,11 +140,17 @@ def _parquet(path: Path) -> Any:
     except ImportError as error:
         package = "pyarrow" if (error.name or "pyarrow") not in ("pandas",) else "pandas"
         raise ValueError(f"reading {path} needs the package {package}. Install it: pip install {package}.") from None
-    except FileNotFoundError:
-        raise
+    except (FileNotFoundError, IsADirectoryError, PermissionError) as error:
+        raise _unreadable(path, error) from None
     except Exception as error:  # the reader's own errors have no common base
         words = " ".join(str(error).split())[:200].rstrip(".")
         raise ValueError(f"{path} can't be read as Parquet ({words}). Write it again: frame.to_parquet.") from None
+
+
+def _unreadable(path: Path, error: OSError) -> ValueError:
+    shown = str(path) if len(str(path)) < LONGEST else f"{str(path)[:LONGEST]}..."
+    reason = (error.strerror or str(error)).lower()
+    return ValueError(f"{shown} can't be read: {reason}. Give the path of a CSV, TSV or Parquet file.")
 
 
 def _from_frame(frame: Any, source: str, text: Collection[str]) -> Table:
@@ -152,10 +178,16 @@ def _cell(value: Any) -> str:
 
 def _from_dict(source: dict[Any, Any], text: Collection[str]) -> Table:
     columns = {}
+    if not source:
+        raise ValueError("a dict of columns needs at least one, got none. Give {name: values, one a row}.")
     for name, values in source.items():
-        array = np.atleast_1d(np.asarray(values))
+        try:
+            array = np.atleast_1d(np.asarray(values))
+            shown = f"shape {array.shape}"
+        except (ValueError, TypeError):  # lists of lists of unequal length
+            array, shown = np.empty((0, 0)), "lists of unequal length"
         if array.ndim != 1:
-            raise ValueError(f"column '{name}' must be a list of values, one a row, got shape {array.shape}.")
+            raise ValueError(f"column '{name}' must be a list of values, one a row, got {shown}. Give each a column.")
         plain = array.dtype.kind in "iuf" and name not in text
         cells = ["" if value is None or value != value else _cell(value) for value in array.tolist()]
         as_text = name in text or array.dtype.kind == "b"

@@ -13,7 +13,7 @@ from torch import Tensor
 from zoo.core.problem import Data
 from zoo.core.words import nearest
 
-from .columns import Table, classes, named
+from .columns import Table, classes, missing, named
 from .encode import Column, described, encoded, plan
 from .files import read
 from .standard import constant, refuse_constant, standardised
@@ -52,6 +52,7 @@ def _inputs(table: Table, names: list[str], train: Rows, drop: bool) -> tuple[Te
     _check_levels(table, columns, train)
     x = encoded(table, columns)
     labels = [label for column in columns for label in column.inputs]
+    _check_distinct(labels, table.source)
     flat = constant(x[train])
     gone = [name for name, is_flat in zip(labels, flat, strict=True) if is_flat]
     if gone and not drop:
@@ -63,6 +64,15 @@ def _inputs(table: Table, names: list[str], train: Rows, drop: bool) -> tuple[Te
     z, loc, scale = standardised(x, train, labels, table.source)
     info = {"x_names": labels, "x_loc": loc.tolist(), "x_scale": scale.tolist(), "x_dropped": gone}
     return torch.from_numpy(z), info | {"columns": described(columns)}
+
+
+def _check_distinct(labels: list[str], source: str) -> None:
+    """ValueError for inputs of one name: a column color=red beside a column color."""
+    if twice := sorted({label for label in labels if labels.count(label) > 1}):
+        raise ValueError(
+            f"{source}: two columns become an input named '{twice[0]}', one of them as a level of "
+            f"'{twice[0].partition('=')[0]}'. Rename one."
+        )
 
 
 def _check_levels(table: Table, columns: list[Column], train: Rows) -> None:
@@ -79,7 +89,7 @@ def _check_levels(table: Table, columns: list[Column], train: Rows) -> None:
 
 def _measurements(table: Table, targets: list[str], train: Rows) -> tuple[Tensor, Info]:
     """Standardised targets of all rows, (n,) or (n, k), and what undoes it."""
-    y = table.numbers(targets)
+    y = table.numbers(targets, target=True)
     flat = constant(y[train])
     if flat.any():
         refuse_constant(
@@ -124,10 +134,24 @@ def new_rows(data: Data, source: Any, *, targets: bool = True) -> tuple[Tensor, 
     names = info["y_name"] if isinstance(info["y_name"], list) else [info["y_name"]]
     text = [column.name for column in columns if column.levels is not None]
     table = read(source, text=text + [n for n in names if _text_classes(info)])
+    _check_complete(table, [column.name for column in columns] + (names if targets else []))
     loc, scale = (np.array(info[name], dtype=np.float64) for name in ("x_loc", "x_scale"))
     kept = [label in info["x_names"] for column in columns for label in column.inputs]
     x = torch.from_numpy((encoded(table, columns)[:, kept] - loc) / scale).to(data.x)
     return x, _new_targets(data, table, names) if targets else None
+
+
+def _check_complete(table: Table, names: list[str]) -> None:
+    """ValueError for new rows that lack a value, or that there are none of."""
+    if table.rows == 0:
+        raise ValueError(f"{table.source} must have at least one row, got none. Give the rows to predict.")
+    lost = {name: int(missing(table.columns[name]).sum()) for name in names if name in table.columns}
+    if total := sum(lost.values()):
+        where = ", ".join(f"'{name}' ({count})" for name, count in lost.items() if count)
+        raise ValueError(
+            f"{table.source} has {total} missing or infinite values, in columns {where}. Fill them in, or leave those "
+            "rows out."
+        )
 
 
 def _text_classes(info: Info) -> bool:
@@ -153,5 +177,5 @@ def _new_targets(data: Data, table: Table, names: list[str]) -> Tensor:
         if other := next((name for name in found if name not in known), None):
             raise ValueError(f"{table.source}: class {other!r} is not one of the training table's: {', '.join(known)}.")
         return torch.tensor([known.index(name) for name in found]).to(like)
-    y = (table.numbers(names) - np.array(info["y_loc"])) / np.array(info["y_scale"])
+    y = (table.numbers(names, target=True) - np.array(info["y_loc"])) / np.array(info["y_scale"])
     return torch.from_numpy(y[:, 0] if isinstance(info["y_loc"], float) else y).to(like)

@@ -57,6 +57,6 @@ def refuse_constant(names: list[str], rows: int, source: str) -> None:
     """ValueError that names the constant columns."""
     which = ", ".join(f"'{name}'" for name in names)
     raise ValueError(
-        f"{source}: column {which} is constant in the {rows} training rows and cannot be standardised. "
+        f"{source}: column {which} is constant, to 12 digits, in the {rows} training rows and cannot be standardised. "
         "Drop it, or choose another seed or a smaller test if it varies elsewhere."
     )

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
+from zoo.core.checks import check_seed, switch
 from zoo.core.problem import Data
 from zoo.core.words import nearest
 
 from . import uci
 from .bundled import BUNDLED, bundled
-from .columns import Table, incomplete
+from .columns import Table, hollow_column, incomplete
 from .files import is_frame, read
 from .ready import Rows, ready
 
@@ -67,10 +68,17 @@ def load(
             out instead, and said), fewer than 2 rows.
     """
     if missing not in ("refuse", "drop"):
-        raise ValueError(f"missing must be 'refuse' or 'drop', got {missing!r}.")
+        raise ValueError(f"missing must be 'refuse' or 'drop', got {missing!r}. Leave it out to refuse.")
+    switch("classify", classify)
+    seed, target, ignore = check_seed(seed), _columns("target", target), _columns("ignore", ignore) or []
     if isinstance(source, str) and source.startswith(UCI):
         return _uci(source, split, target=target, test=test, missing=missing, ignore=ignore)
     table, is_bundled = _table(source, decimal)
+    if split != 0:
+        raise ValueError(
+            f"split chooses one of the published splits of UCI's sets, got {split!r}; {table.source} is split by seed. "
+            "Leave split out, and set seed."
+        )
     targets = _targets(table, target, str(source) if is_bundled else "")
     classify = classify or (is_bundled and BUNDLED[str(source)] == (tuple(targets), True))
     table = _without(table, targets, ignore, BUNDLED[str(source)][0] if is_bundled else ())
@@ -86,8 +94,24 @@ def names() -> list[str]:
     return [*BUNDLED, *(UCI + name for name in uci.SETS)]
 
 
+def _columns(what: str, given: Any) -> list[str] | None:
+    """Columns by name: one, or several; a DataFrame's may be numbers. None: none were named."""
+    if given is None:
+        return None
+    several = [given] if isinstance(given, (str, int)) else given
+    wanted = f"{what} must be a column's name or a list of them, got {given!r}. Give {what}='name', say."
+    if isinstance(several, Mapping) or not isinstance(several, Iterable) or isinstance(given, bool):
+        raise ValueError(wanted)
+    names = list(several)
+    if not all(isinstance(name, (str, int)) for name in names):
+        raise ValueError(wanted)
+    if twice := sorted({str(name) for name in names if names.count(name) > 1}):
+        raise ValueError(f"{what} names '{twice[0]}' twice, got {names}. Name each column once.")
+    return [str(name) for name in names]
+
+
 def _uci(source: str, split: int | None, **others: Any) -> Data:
-    defaults = {"target": None, "test": 0.2, "missing": "refuse", "ignore": ()}
+    defaults: dict[str, Any] = {"target": None, "test": 0.2, "missing": "refuse", "ignore": []}
     if changed := [name for name, value in others.items() if value != defaults[name]]:
         raise ValueError(f"{source} is prepared as published and takes no {changed[0]}. Choose its split: split=0.")
     return uci.load(source.removeprefix(UCI), split)
@@ -102,16 +126,16 @@ def _table(source: Any, decimal: str) -> tuple[Table, bool]:
     if str(source) in BUNDLED:
         return bundled(str(source)), True
     path = Path(source)
-    if not path.is_file():
+    if not os.path.isfile(path):  # where Path.is_file raises for a name that is too long
         raise ValueError(f"there is no file {path}, and {nearest(str(path), names(), 'data set')}")
     return read(path, decimal=decimal), False
 
 
-def _targets(table: Table, target: str | Sequence[str] | None, own: str) -> list[str]:
+def _targets(table: Table, target: Sequence[str] | None, own: str) -> list[str]:
     """The target columns; by default a bundled set's own, else the last one."""
     if target is None:
         return list(BUNDLED[own][0]) if own else table.names[-1:]
-    targets = [target] if isinstance(target, str) else list(target)
+    targets = list(target)
     if not targets:
         raise ValueError("target must name a column, got none. Leave it out for the last one.")
     for name in targets:
@@ -120,9 +144,9 @@ def _targets(table: Table, target: str | Sequence[str] | None, own: str) -> list
     return targets
 
 
-def _without(table: Table, targets: list[str], ignore: str | Sequence[str], siblings: Sequence[str]) -> Table:
+def _without(table: Table, targets: list[str], ignore: Sequence[str], siblings: Sequence[str]) -> Table:
     """The table without the columns to ignore, and without a bundled set's other targets."""
-    gone = [ignore] if isinstance(ignore, str) else list(ignore)
+    gone = list(ignore)
     for name in gone:
         if name not in table.names:
             raise ValueError(f"{table.source}: ignore: {nearest(str(name), table.names, 'column')}")
@@ -135,6 +159,12 @@ def _without(table: Table, targets: list[str], ignore: str | Sequence[str], sibl
 
 
 def _complete(table: Table) -> Table:
+    hollow = [name for name in table.names if hollow_column(table.columns[name])]
+    if hollow and table.rows:
+        raise ValueError(
+            f"{table.source}: column '{hollow[0]}' holds no value in any of its {table.rows} rows, so that none "
+            f"would be left. Leave it out: ignore='{hollow[0]}' (zoo run --ignore {hollow[0]})."
+        )
     lost = incomplete(table, table.names)
     if lost.any():
         log.info("%s: %d of %d rows lack a value and are left out", table.source, int(lost.sum()), table.rows)
@@ -146,7 +176,9 @@ def _split(n: int, test: float, seed: int, source: str) -> tuple[Rows, Rows]:
     if n < 2:
         raise ValueError(f"{source} needs at least 2 rows, got {n}. Add rows.")
     if isinstance(test, bool) or not isinstance(test, (int, float)) or not 0 <= test < 1 or n - round(test * n) < 2:
-        raise ValueError(f"test must be a share that leaves at least 2 of the {n} rows to train on, got {test!r}.")
+        raise ValueError(
+            f"test must be a share that leaves at least 2 of the {n} rows to train on, got {test!r}. Set test=0.2, say."
+        )
     order = torch.randperm(n, generator=torch.Generator().manual_seed(seed)).numpy().astype(np.int64)
     kept = n - round(test * n)
     return order[:kept], order[kept:]
