@@ -206,6 +206,11 @@ def test_warmup_is_kept_on_request() -> None:
     assert fit("hmc", warmup=30, draws=10).warmup is None
 
 
+def test_chains_start_from_a_fit_in_another_dtype() -> None:
+    start = fit("hmc", dtype="float32", warmup=5, draws=4)
+    assert fit("hmc", init=start, warmup=5, draws=2).draws["w"].dtype == torch.float64
+
+
 def test_the_verdict_names_what_is_not_good_enough() -> None:
     good, short = fit("hmc", draws=1000), fit("hmc", warmup=50, draws=40)
     assert good.ok, good.outcome

@@ -33,7 +33,8 @@ def starts(density: Density, chains: int, seed: int, init: Any = "uniform") -> T
         values = {b.name: init.draws[b.name].flatten(0, 1) for b in density.blocks}
         count = next(iter(values.values())).shape[0]
         keep = torch.linspace(0, count - 1, chains).round().long()
-        return _finite(density, density.unconstrain({n: v[keep.to(v.device)] for n, v in values.items()}))
+        at = {n: v[keep.to(v.device)].to(dtype=density.dtype, device=density.device) for n, v in values.items()}
+        return _finite(density, density.unconstrain(at))
     if init == "prior":
         from .methods import prior
 
