@@ -80,6 +80,37 @@ def test_a_right_model_is_not_extreme_and_a_wrong_one_is() -> None:
     assert extreme(wrong, "mean") == 0
 
 
+def points(y: torch.Tensor, theta: list[float], weights: list[float] | None = None) -> zoo.Posterior:
+    """Points, one a restart, in y ~ N(theta, 1)."""
+    share = None if weights is None else torch.tensor(weights, dtype=F64)[:, None]
+    drawn = {"theta": torch.tensor(theta, dtype=F64)[:, None]}
+    return zoo.Posterior(location(y.tolist(), "normal", 1.0), "map", "members", drawn, weights=share)
+
+
+def test_points_make_as_many_data_sets_as_draws() -> None:
+    """Four restarts at the theta that made y: 5 % of the tails are extreme, P(more than 9 of 60 | 5 %) < 1e-3.
+
+    The twin draws y once a restart: all four lie on one side of the observed data in an eighth of the cases at least.
+    """
+    g = cases.generator(3)
+    fits = [points(torch.randn(20, generator=g, dtype=F64), [0.0] * 4) for _ in range(60)]
+
+    def extreme(draws: int | None) -> int:
+        return sum(bool(zoo.check_predictive(fit, "sd", draws=draws).frame["extreme"].any()) for fit in fits)
+
+    assert extreme(None) <= 9
+    assert extreme(1) > 9
+
+
+def test_points_are_repeated_with_their_weights() -> None:
+    """Half of the weight on points far off: half of the data sets come from there; alpha = 1e-3."""
+    fit = points(torch.tensor([0.0, 0.0], dtype=F64), [0.0, 50.0, 50.0, 50.0], [0.5, 0.2, 0.2, 0.1])
+    found = zoo.check_predictive(fit, "mean")
+    error = z_for(ALPHA, 1) * 0.5 * math.sqrt(0.25 / 100)
+    assert found.draws == 400
+    assert found.frame.iloc[0]["tail"] == pytest.approx(0.75, abs=error)
+
+
 def test_the_printed_table_names_what_is_extreme() -> None:
     noise = torch.randn(50, generator=cases.generator(), dtype=F64)
     noise[10] = 8.0

@@ -26,6 +26,7 @@ from zoo.core.tensors import to_numpy
 
 from .groups import stored
 from .marginals import equally_weighted
+from .repeated import repeated
 from .table import number, wrap
 
 Array = NDArray[np.float64]
@@ -95,7 +96,7 @@ def check_predictive(
             (n, ...) that return a number, or {name: function}; None: mean, sd, min, max, and for class labels the
             share of each class.
         seed: For the noise of y.
-        draws: Use this many draws; None: all.
+        draws: Use this many draws; None: all, and each of less than 400 (the points of map) several times.
 
     Returns:
         `PredictiveCheck`.
@@ -108,6 +109,7 @@ def check_predictive(
     observed = observed_values(posterior.problem) if observed is None else observed
     if not observed:
         raise ValueError("check_predictive needs observed data, got a problem without y. Give zoo.Data(x, y).")
+    posterior = repeated(posterior) if draws is None else posterior
     drawn = posterior.predict(seed=seed, draws=draws)
     rows, count = [], 0
     for site, value in observed.items():

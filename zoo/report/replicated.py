@@ -18,6 +18,7 @@ from zoo.core.words import nearest
 from .bands import classes
 from .groups import stored
 from .marginals import equally_weighted
+from .repeated import repeated
 
 Array = NDArray[np.float64]
 DRAWS = 500
@@ -56,6 +57,7 @@ def replicated(fit: Posterior, site: str | Sequence[str] | None, output: int) ->
     wanted = [site] if isinstance(site, str) else list(site or seen)
     if wrong := next((name for name in wanted if name not in seen), None):
         raise ValueError(nearest(wrong, seen, "observed site"))
+    fit = repeated(fit)
     weighted = fit.weights is not None
     drawn = fit.predict(draws=None if weighted else DRAWS)
     return [_one(fit, name, seen[name], drawn[name], output) for name in wanted]
