@@ -19,6 +19,7 @@ from tests.real_data import concrete
 from tests.refusals import refused
 from tests.statistics import quadrature, z_for
 from zoo.core.psis import generalised_pareto, good_k, psis
+from zoo.report import loo as loo_module
 from zoo.report.arviz import arviz, to_arviz
 from zoo.report.loo import NONE, RATIO, WEIGHTED, Loo
 
@@ -105,6 +106,25 @@ def test_equal_ratios_and_short_tails() -> None:
     assert good_k(10**6) == 0.7
     some, _ = psis(np.r_[np.full(10, -np.inf), np.random.default_rng(0).normal(size=90)])
     assert np.exp(some[:10]).sum() == 0
+
+
+def test_sets_side_by_side_are_as_one_by_one_and_parts_are_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(3)
+    sets = rng.standard_t(3, size=(7, 200)) * np.array([[0.1], [1], [3], [0], [1], [1], [1]])
+    sets[4, :150] = -np.inf
+    sets[5] = np.round(sets[5])  # ties
+    sets[6, 20:] = -5.0  # most of the tail lies on the threshold
+    weights, k_hat = psis(sets)
+    for row, weight, shape in zip(sets, weights, k_hat, strict=True):
+        alone, k_alone = psis(row)
+        np.testing.assert_allclose(weight, alone, rtol=1e-12)
+        assert shape == pytest.approx(k_alone, rel=1e-9) or shape == k_alone
+    assert np.abs(weights[1] - sets[1] + np.log(np.exp(sets[1]).sum())).max() > 1e-3  # the tail was smoothed
+    terms = -0.5 * rng.normal(size=(200, 90)) ** 2
+    whole = loo_module._by_row(terms, np.zeros(200), 0.8)
+    monkeypatch.setattr(loo_module, "NUMBERS", 50 * 200 * 4)  # four rows at once
+    for a, b in zip(whole, loo_module._by_row(terms, np.zeros(200), 0.8), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-10)
 
 
 def test_smoothing_makes_a_heavy_tailed_mean_steadier() -> None:

@@ -10,9 +10,10 @@ Source: Vehtari, Simpson, Gelman, Yao, Gabry 2024; Zhang, Stephens 2009.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import logsumexp
 
 Array = NDArray[np.float64]
 
@@ -22,38 +23,50 @@ LEAST_TAIL = 5
 PRIOR_COUNT = 10
 
 
-def psis(log_ratios: ArrayLike, r_eff: float = 1.0) -> tuple[Array, float]:
+def psis(log_ratios: ArrayLike, r_eff: float = 1.0) -> tuple[Array, Any]:
     """Smoothed and normalised weights of draws, and how heavy the tail of the ratios is.
 
     Args:
-        log_ratios: log r_s (S,), up to a constant; -inf for a draw of weight 0.
+        log_ratios: log r_s (..., S), up to a constant for each set of S draws; -inf for a draw of weight 0. Sets are
+            worked at side by side, in 50 sqrt(S) times as many numbers: give many sets in parts.
         r_eff: Effective draws for each draw: 1 for independent ones.
 
     Returns:
-        (log w (S,) with sum of w = 1, k-hat). k-hat is -inf where all ratios are equal, and inf where the tail
-        has fewer than five draws.
+        (log w (..., S) with sum of w = 1, k-hat (...), a number for one set). k-hat is -inf where all ratios are
+        equal, and inf where the tail has fewer than five draws.
     """
-    raw = np.asarray(log_ratios, dtype=np.float64)
-    raw = raw - raw.max()
-    tail = int(np.ceil(min(len(raw) / 5, 3 * np.sqrt(len(raw) / r_eff))))
-    if np.ptp(raw) == 0:
-        return raw - np.log(len(raw)), -np.inf
-    if tail < LEAST_TAIL:
-        return raw - logsumexp(raw), np.inf
-    order = np.argsort(raw, kind="stable")
-    cut, places = np.exp(raw[order[-tail - 1]]), order[-tail:]
-    excess = np.exp(raw[places]) - cut
-    if excess[-1] <= 0:
-        return raw - logsumexp(raw), -np.inf
-    scale, k_hat = generalised_pareto(excess)
+    given = np.asarray(log_ratios, dtype=np.float64)
+    raw = np.atleast_2d(given - given.max(-1, keepdims=True)).reshape(-1, given.shape[-1])
+    draws = raw.shape[-1]
+    tail = int(np.ceil(min(draws / 5, 3 * np.sqrt(draws / r_eff))))
+    k_hat = np.where(np.ptp(raw, axis=-1) == 0, -np.inf, np.inf)
+    if tail >= LEAST_TAIL:
+        raw, k_hat = _smooth(raw, tail, k_hat)
+    out = (raw - np.log(np.exp(raw).sum(-1, keepdims=True))).reshape(given.shape)
+    return out, k_hat.reshape(given.shape[:-1]) if given.ndim > 1 else float(k_hat[0])
+
+
+def _smooth(raw: Array, tail: int, k_hat: Array) -> tuple[Array, Array]:
+    """Log ratios (n, S) with their tails replaced, and k-hat (n,); where there is no tail, as they were."""
+    top = np.sort(np.argpartition(raw, -tail - 1, axis=-1)[:, -tail - 1 :], axis=-1)
+    values = np.take_along_axis(raw, top, -1)
+    order = np.argsort(values, axis=-1, kind="stable")
+    places = np.take_along_axis(top, order, -1)[:, 1:]
+    values = np.exp(np.take_along_axis(values, order, -1))
+    cut, excess = values[:, :1], values[:, 1:] - values[:, :1]
+    has = (excess[:, -1] > 0) & np.isposinf(k_hat)
+    scale, shape = generalised_pareto(excess[has])
     level = (np.arange(tail) + 0.5) / tail
-    smooth = cut + scale * np.expm1(-k_hat * np.log1p(-level)) / k_hat
-    out = raw.copy()
-    out[places] = np.minimum(np.log(smooth), 0.0)
-    return out - logsumexp(out), k_hat
+    k = shape[:, None]
+    smooth = cut[has] + scale[:, None] * np.expm1(-k * np.log1p(-level)) / k
+    out, k_hat = raw.copy(), np.full(len(raw), -np.inf)
+    rows = out[has]
+    np.put_along_axis(rows, places[has], np.minimum(np.log(smooth), 0.0), -1)
+    out[has], k_hat[has] = rows, shape
+    return out, k_hat
 
 
-def generalised_pareto(excess: Array) -> tuple[float, float]:
+def generalised_pareto(excess: Array) -> tuple[Any, Any]:
     """(scale, k-hat) of draws over a threshold, with density (1 + k x / scale)^(-1 / k - 1) / scale.
 
         k(b) = mean log(1 - b x_i),  l(b) = n (log(-b / k(b)) - k(b) - 1),  b = sum_j b_j w_j,  w_j ∝ exp l(b_j)
@@ -61,21 +74,22 @@ def generalised_pareto(excess: Array) -> tuple[float, float]:
         k = k(b),  scale = -k / b,  k-hat = (n k + 10 / 2) / (n + 10)
 
     Args:
-        excess: In order (n,), not negative, the largest positive.
+        excess: In order along the last axis (..., n), not negative, the largest positive.
 
     Source: Zhang, Stephens 2009; the prior at 1/2: Vehtari et al. 2024, appendix G.
     """
-    n = len(excess)
+    n = excess.shape[-1]
     m = 30 + int(np.sqrt(n))
-    quarter = excess[int(n / 4 + 0.5) - 1]
-    if quarter <= 0:  # half the tail lies on the threshold itself: ties
-        quarter = excess[excess > 0][0]
-    b = 1 / excess[-1] + (1 - np.sqrt(m / (np.arange(1, m + 1) - 0.5))) / (3 * quarter)
-    k = np.log1p(-b[:, None] * excess).mean(axis=1)
+    quarter = excess[..., int(n / 4 + 0.5) - 1, None]
+    if (quarter <= 0).any():  # half the tail lies on the threshold itself: ties
+        least = np.where(excess > 0, excess, np.inf).min(-1, keepdims=True)
+        quarter = np.where(quarter > 0, quarter, least)
+    b = 1 / excess[..., -1:] + (1 - np.sqrt(m / (np.arange(1, m + 1) - 0.5))) / (3 * quarter)
+    k = np.log1p(-b[..., None] * excess[..., None, :]).mean(axis=-1)
     fit = n * (np.log(-b / k) - k - 1)
-    weight = np.exp(fit - logsumexp(fit))
-    best = float((b * weight).sum())
-    shape = float(np.log1p(-best * excess).mean())
+    weight = np.exp(fit - fit.max(-1, keepdims=True))
+    best = (b * weight).sum(-1) / weight.sum(-1)
+    shape = np.log1p(-best[..., None] * excess).mean(-1)
     return -shape / best, (n * shape + PRIOR_COUNT / 2) / (n + PRIOR_COUNT)
 
 

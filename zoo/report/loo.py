@@ -31,6 +31,8 @@ Array = NDArray[np.float64]
 
 # Fewer draws leave a tail of fewer than five ratios.
 LEAST_DRAWS = 25
+# So many at once in memory.
+NUMBERS = 2**24
 NONE = "none: the draws are of the posterior"
 WEIGHTED = "the weights of the draws"
 RATIO = "log p(theta, y) - log q(theta): the draws are of q (Magnusson et al. 2019)"
@@ -127,14 +129,18 @@ def _by_row(terms: Array, log_ratio: Array, r_eff: float) -> tuple[Array, Array,
     The influence of draw s on row i is w_is (p(y_i | theta_s) / p(y_i | y without i) - 1), and the error
     sqrt(sum_s influence^2 / r_eff).
     """
-    out, error, khat = (np.empty(terms.shape[1]) for _ in range(3))
-    total = np.zeros(len(terms))
-    for i, term in enumerate(terms.T):
-        weight, khat[i] = psis(log_ratio - term, r_eff)
-        out[i] = logsumexp(weight + term)
-        influence = np.exp(weight + term - out[i]) - np.exp(weight)
-        error[i] = np.sqrt((influence**2).sum() / r_eff)
-        total += influence
+    draws, rows = terms.shape
+    out, error, khat = (np.empty(rows) for _ in range(3))
+    total = np.zeros(draws)
+    at_once = max(1, NUMBERS // (50 * draws))
+    for start in range(0, rows, at_once):
+        here = slice(start, start + at_once)
+        term = np.ascontiguousarray(terms[:, here].T)
+        weight, khat[here] = psis(log_ratio - term, r_eff)
+        out[here] = logsumexp(weight + term, axis=-1)
+        influence = np.exp(weight + term - out[here, None]) - np.exp(weight)
+        error[here] = np.sqrt((influence**2).sum(-1) / r_eff)
+        total += influence.sum(0)
     return out, error, khat, total
 
 
