@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 import torch
 
 import zoo
-from zoo.data import tables
+from zoo.data import tables, uci
 from zoo.data.files import read
 
 from .refusals import refused
@@ -120,6 +121,13 @@ def test_files_that_can_not_be_read(tmp_path: Path) -> None:
     long = refused(lambda: read("x" * 5000), "can't be read: file name too long")
     assert len(long) < 400
     refused(lambda: tables.load("x" * 300), "there is no file")
+
+
+def test_a_set_of_a_package_that_is_not_there_names_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("sklearn", "sklearn.datasets"):
+        monkeypatch.setitem(sys.modules, name, None)
+    refused(lambda: tables.load("iris"), "'iris' comes with the package scikit-learn", "pip install scikit-learn")
+    refused(lambda: uci.load("boston", source="openml"), "OpenML", "pip install scikit-learn")
 
 
 def test_dicts_that_are_no_columns() -> None:

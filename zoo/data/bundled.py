@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import importlib
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .columns import Table
@@ -18,12 +19,24 @@ BUNDLED: dict[str, tuple[tuple[str, ...], bool]] = {
 }
 
 
+def scikit_learn(what: str) -> Any:
+    """sklearn.datasets; ValueError that says how to get it where it is not installed."""
+    try:
+        return importlib.import_module("sklearn.datasets")
+    except ImportError:
+        raise ValueError(
+            f"{what} comes with the package scikit-learn, which is not installed here. Install it: "
+            "pip install scikit-learn."
+        ) from None
+
+
 def bundled(name: str) -> Table:
     """The table of one of `BUNDLED`, its targets last."""
     import numpy as np
-    from sklearn import datasets
 
     from .columns import Table
+
+    datasets = scikit_learn(f"the set '{name}'")
 
     options = {"scaled": False} if name == "diabetes" else {}
     bunch = getattr(datasets, f"load_{name}")(**options)

@@ -135,12 +135,12 @@ def _from_files(name: str) -> Table:
 
 
 def _from_openml(name: str) -> Table:
-    from sklearn.datasets import fetch_openml
-
+    from .bundled import scikit_learn
     from .files import read
 
+    fetch = scikit_learn("fetching from OpenML").fetch_openml
     try:
-        bunch = fetch_openml(SETS[name].openml, version=1, as_frame=True, parser="auto")
+        bunch = fetch(SETS[name].openml, version=1, as_frame=True, parser="auto")
     except OSError as error:  # urllib's errors and timeouts
         words = " ".join(str(error).split()).rstrip(".")
         raise ValueError(f"{name} could not be fetched from OpenML ({words}). Set ZOO_DATA to read it.") from None
