@@ -69,12 +69,36 @@ def test_show_states_what_the_model_takes(name: str, capsys: pytest.CaptureFixtu
     assert ("prepare: yes" in printed) == hasattr(module, "prepare")
 
 
-@pytest.mark.parametrize("name", sorted({**catalogue.methods(), **catalogue.guides()}))
-def test_show_states_the_options_of_a_method_or_guide(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("name", sorted({**catalogue.methods(), **catalogue.guides(), **catalogue.kinds()}))
+def test_show_states_the_options_of_a_method_guide_or_picture(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each with its default as a value, never as a constant's name, and with what it means."""
     assert main(["show", name]) == 0
     printed = capsys.readouterr().out
     assert "options (--opt" in printed
     assert name not in catalogue.methods() or "\n  seed " in printed
+    for block in printed.split("\noptions (--opt")[1:]:
+        lines = block.split("\n\n")[0].splitlines()[1:]
+        for line, following in zip(lines, [*lines[1:], ""], strict=True):
+            if not line.startswith("   ") and line.split()[1:]:
+                assert not line.split()[1].isupper()
+                assert following.startswith("     "), f"{name}: nothing is said of {line.split()[0]}"
+
+
+def test_show_states_what_a_guide_cannot_represent(capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("normal", "low_rank", "full_rank"):
+        assert main(["show", name]) == 0
+        assert "cannot represent" in capsys.readouterr().out
+
+
+def test_show_leads_from_a_model_to_the_priors(capsys: pytest.CaptureFixture[str]) -> None:
+    from zoo.core.priors import KINDS
+
+    assert main(["show", "bnn_regression"]) == 0
+    assert "zoo show priors" in capsys.readouterr().out
+    assert main(["show", "priors"]) == 0
+    printed = capsys.readouterr().out
+    assert all(f"\n    {kind} " in printed for kind in KINDS)
+    assert "narrow" in printed.rpartition("options")[2]
 
 
 @pytest.mark.parametrize("words", [["list"], ["show", "coin_flip"], ["--help"], ["run", "--help"]])

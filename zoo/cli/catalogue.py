@@ -6,6 +6,8 @@ import ast
 import dataclasses
 from pathlib import Path
 
+from . import meanings
+
 ROOT = Path(__file__).resolve().parents[1]
 METHOD_FOLDERS = ("infer/methods", "infer/kernels")
 
@@ -17,14 +19,17 @@ class Entry:
     Args:
         name: The file's name.
         doc: Its docstring.
-        functions: {public function: {argument: default as written, "" where there is none}}.
-        constants: Names assigned at module level.
+        functions: {public function: {argument: default, "" where there is none}}, as written, or the value of a
+            constant of the file or of one that it imports.
+        docs: {public function: its docstring}.
+        constants: {name assigned at module level: its value as written}.
     """
 
     name: str
     doc: str
     functions: dict[str, dict[str, str]]
-    constants: frozenset[str]
+    docs: dict[str, str]
+    constants: dict[str, str]
 
     @property
     def names(self) -> set[str]:
@@ -37,30 +42,46 @@ class Entry:
         return " ".join(self.doc.strip().split("\n\n")[0].split())
 
 
-def _arguments(function: ast.FunctionDef) -> dict[str, str]:
+def _arguments(function: ast.FunctionDef, known: dict[str, str]) -> dict[str, str]:
     spec = function.args
     plain = [*spec.posonlyargs, *spec.args]
     missing = [None] * (len(plain) - len(spec.defaults))
     pairs = [*zip(plain, [*missing, *spec.defaults], strict=True)]
     pairs += [*zip(spec.kwonlyargs, spec.kw_defaults, strict=True)]
-    return {argument.arg: "" if default is None else ast.unparse(default) for argument, default in pairs}
+    written = {argument.arg: "" if default is None else ast.unparse(default) for argument, default in pairs}
+    return {name: known.get(default, default) for name, default in written.items()}
 
 
-def _constants(tree: ast.Module) -> frozenset[str]:
-    targets = [t for node in tree.body if isinstance(node, ast.Assign) for t in node.targets]
-    targets += [node.target for node in tree.body if isinstance(node, ast.AnnAssign)]
-    return frozenset(t.id for t in targets if isinstance(t, ast.Name))
+def _constants(tree: ast.Module) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for node in tree.body:
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            found |= {t.id: ast.unparse(node.value) for t in targets if isinstance(t, ast.Name)}
+    return found
+
+
+def _imported(tree: ast.Module) -> dict[str, str]:
+    """{CONSTANT: its value} of those that the file imports from others of the zoo by `from zoo... import CONSTANT`."""
+    found: dict[str, str] = {}
+    for node in tree.body:
+        names = [a.name for a in node.names if a.name.isupper()] if isinstance(node, ast.ImportFrom) else []
+        if names and isinstance(node, ast.ImportFrom) and not node.level:
+            source = (ROOT.parent / Path(*(node.module or "").split("."))).with_suffix(".py")
+            values = _constants(ast.parse(source.read_text(encoding="utf-8"))) if source.is_file() else {}
+            found |= {name: values[name] for name in names if name in values}
+    return found
 
 
 def read(path: Path) -> Entry:
     """The entry of one Python file."""
     tree = ast.parse(path.read_text(encoding="utf-8"), str(path))
-    functions = {
-        node.name: _arguments(node)
-        for node in tree.body
-        if isinstance(node, ast.FunctionDef) and not node.name.startswith("_")
-    }
-    return Entry(path.stem, ast.get_docstring(tree) or "", functions, _constants(tree))
+    constants = _constants(tree)
+    known = _imported(tree) | constants
+    public = [n for n in tree.body if isinstance(n, ast.FunctionDef) and not n.name.startswith("_")]
+    functions = {node.name: _arguments(node, known) for node in public}
+    docs = {node.name: ast.get_docstring(node) or "" for node in public}
+    return Entry(path.stem, ast.get_docstring(tree) or "", functions, docs, constants)
 
 
 def _files(folder: Path) -> list[Path]:
@@ -83,9 +104,20 @@ def guides() -> dict[str, Path]:
     return {name: path for name, path in found.items() if name in read(path).functions}
 
 
-def method_options(path: Path) -> dict[str, str]:
-    """{option: default} of a method's file; a kernel's are those of the loop that runs it and of its `setup`."""
-    functions = read(path).functions
-    if "setup" in functions:
-        functions = {"fit": read(ROOT / "infer" / "chains.py").functions["fit"] | functions["setup"]}
-    return {k: v for k, v in functions.get("fit", {}).items() if k not in ("problem", "kernel", "dim")}
+def kinds() -> dict[str, Path]:
+    """{kind of picture: file}: every file in zoo/report/kinds is one."""
+    return {path.stem: path for path in _files(ROOT / "report" / "kinds")}
+
+
+def method_options(path: Path) -> tuple[dict[str, str], dict[str, str]]:
+    """{option: default} and {option: what it means} of a method's file.
+
+    A kernel's are those of the loop that runs it and of its `setup`.
+    """
+    entry = read(path)
+    defaults, means = entry.functions.get("fit", {}), meanings.arguments(entry.docs.get("fit", ""))
+    if "setup" in entry.functions:
+        loop = read(ROOT / "infer" / "chains.py")
+        defaults = loop.functions["fit"] | entry.functions["setup"]
+        means = meanings.arguments(loop.docs["fit"]) | meanings.arguments(entry.docs["setup"])
+    return {k: v for k, v in defaults.items() if k not in ("problem", "kernel", "dim")}, means

@@ -10,13 +10,11 @@ from zoo.cli.values import options
 from zoo.core.words import nearest
 
 HELP = "a picture of saved fits; --help lists the kinds"
-KINDS = catalogue.ROOT / "report" / "kinds"
 
 
 def kinds() -> dict[str, str]:
     """{kind: what it shows}, from the files' docstrings; nothing is imported."""
-    files = sorted(path for path in KINDS.glob("*.py") if not path.name.startswith("_"))
-    return {path.stem: catalogue.read(path).doc.splitlines()[0].rstrip(".") for path in files}
+    return {name: catalogue.read(path).doc.splitlines()[0].rstrip(".") for name, path in catalogue.kinds().items()}
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,7 +27,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--to", metavar="OUT.png", help="the picture's file; default: FIT-KIND.png, here")
     parser.add_argument("--site", metavar="NAME", action="append", help="draw this site; may be repeated")
     parser.add_argument("--output", type=int, metavar="I", help="which target or class (0)")
-    parser.add_argument("--opt", metavar="NAME=VALUE", action="append", default=[], help="an option of the kind")
+    parser.add_argument(
+        "--opt", metavar="NAME=VALUE", action="append", default=[], help="an option of the kind (zoo show KIND)"
+    )
 
 
 def _check(args: argparse.Namespace) -> None:
