@@ -36,7 +36,9 @@ def full_rank(
     inside of a curved posterior.
 
     Cost: D (D + 3) / 2 parameters in D^2 numbers, D^2 multiplications a draw: up to some thousand coordinates.
-    Latents inside the data plate tie it to its rows, so it takes no minibatches there.
+    Latents inside the data plate tie it to its rows, so it takes no minibatches there. In stock Pyro fit it with
+    Trace_ELBO: TraceMeanField_ELBO takes KL(Delta, prior) in closed form, which drops log |du / dtheta| of sites with
+    a constrained support, and climbs to a wrong optimum. (zoo's own engines keep it.)
 
     Args:
         model: A Pyro model; the guide takes its arguments.

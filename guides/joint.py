@@ -2,7 +2,8 @@
 
     u ~ q on R^D,    theta_site = t_site(u_site),    log q(theta) = log q(u) - sum_site log |d theta / d u|
 
-An auxiliary site holds u; every latent site is a Delta at its value whose log density is minus the Jacobian.
+An auxiliary site holds u; every latent site is a Delta at its value whose log density is minus the Jacobian. Pyro's
+TraceMeanField_ELBO does not read that density: use Trace_ELBO.
 """
 
 from __future__ import annotations

@@ -35,7 +35,9 @@ def low_rank(
     nor several modes, skew or heavy tails.
 
     Cost: D (rank + 2) parameters, D rank multiplications a draw, D rank^2 + rank^3 for its density.
-    Latents inside the data plate tie it to its rows, so it takes no minibatches there.
+    Latents inside the data plate tie it to its rows, so it takes no minibatches there. In stock Pyro fit it with
+    Trace_ELBO: TraceMeanField_ELBO takes KL(Delta, prior) in closed form, which drops log |du / dtheta| of sites with
+    a constrained support, and climbs to a wrong optimum. (zoo's own engines keep it.)
 
     Args:
         model: A Pyro model; the guide takes its arguments.

@@ -8,7 +8,7 @@ function can be differentiated, mapped over particles and restarts, and traced.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple
 
 import pyro
@@ -26,7 +26,7 @@ from torch.distributions import (
     transform_to,
 )
 
-from zoo.core.handlers import Record, Values, in_plate, is_deterministic, scaled_log_prob
+from zoo.core.handlers import Record, Values, in_plate, is_deterministic, is_replica, scaled_log_prob
 
 
 class Terms(NamedTuple):
@@ -137,16 +137,29 @@ def _plain(msg: Any) -> bool:
     return msg["mask"] is None and not isinstance(msg["scale"], Tensor) and msg["scale"] == 1.0
 
 
-def site_kl(q: Any, p: Any, analytic: bool) -> Tensor:
-    """KL of one site: closed form between Normals where allowed, else log q - log p at the draw."""
+def site_kl(q: Any, p: Any, analytic: bool, point: bool = False) -> Tensor:
+    """KL of one site: closed form between Normals where allowed, else log q - log p at the draw.
+
+    `point`: it has no spread. Then replicates of what was seen must not count: a q integrates their density to 1,
+    while a point would take it as evidence for whatever makes that density high, such as a small noise.
+    """
     if analytic and _plain(q) and _plain(p):
         ours, prior = _base_normal(q["fn"]), _base_normal(p["fn"])
         if ours is not None and prior is not None:
             return kl_divergence(ours, prior).sum(dtype=torch.float64)
+    if point and is_replica(p):
+        return -scaled_log_prob(p, replicas=False)
     return scaled_log_prob(q) - scaled_log_prob(p)
 
 
-def combine(guide: Mapping[str, Any], model: Mapping[str, Any], plate: str, scale: Any, analytic: bool) -> Terms:
+def combine(
+    guide: Mapping[str, Any],
+    model: Mapping[str, Any],
+    plate: str,
+    scale: Any,
+    analytic: bool,
+    points: Collection[str] = (),
+) -> Terms:
     """The ELBO's terms from the messages of a guide run and of the model replayed on it.
 
     Args:
@@ -155,6 +168,7 @@ def combine(guide: Mapping[str, Any], model: Mapping[str, Any], plate: str, scal
         plate: The data plate: its sites, likelihood and local KL, count `scale` times.
         scale: n / rows of this batch; the prior of everything outside the plate counts once.
         analytic: Use the closed form of KL where there is one.
+        points: Sites that the guide gives no spread.
     """
     likelihood, kl = torch.zeros((), dtype=torch.float64), torch.zeros((), dtype=torch.float64)
     for name, msg in model.items():
@@ -164,7 +178,7 @@ def combine(guide: Mapping[str, Any], model: Mapping[str, Any], plate: str, scal
         if msg["is_observed"]:
             likelihood = likelihood + factor * scaled_log_prob(msg)
         else:
-            kl = kl + factor * site_kl(guide[name], msg, analytic)
+            kl = kl + factor * site_kl(guide[name], msg, analytic, name in points)
     for name, msg in guide.items():
         if name not in model and is_choice(msg):  # auxiliary: the normals behind a transformed or joint draw
             kl = kl + (scale if in_plate(msg, plate) else 1.0) * scaled_log_prob(msg)

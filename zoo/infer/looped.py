@@ -83,7 +83,7 @@ class Looped:
 
     def _terms(self, seed: int, given: Any, scale: float) -> Terms:
         q, p = self._run(seed, given)
-        return combine(q, p, self.plate, scale, self.analytic)
+        return combine(q, p, self.plate, scale, self.analytic, self.points)
 
     def estimate(self, flat: Tensor, noise: Tensor) -> Terms:
         """ELBO terms (draw,) on all data, one for each seed (draw, 1)."""

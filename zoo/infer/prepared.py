@@ -178,10 +178,16 @@ def check_batch(run_on: Callable[[Any], tuple[Messages, Messages]], problem: Pro
         with quiet(validate=True), torch.no_grad():
             check_sites(*run_on(arguments(problem, data.x[:rows], data.y[:rows])))
     except (ValueError, RuntimeError) as error:
-        why = " ".join(str(error).split())
+        why = " ".join(str(error).split()).partition(" Trace Shapes:")[0]
+        local = [name for name, site in sites(problem).latent.items() if site.local]
+        which = (
+            f" of {', '.join(local)}, which {'has' if len(local) == 1 else 'have'} a value for every row,"
+            if local
+            else ""
+        )
         raise ValueError(
-            f"the guide does not fit a batch of {rows} of {len(data.x)} rows ({why}). "
-            "A q with parameters of single rows needs batch_size=None."
+            f"the guide does not fit a batch of {rows} of {len(data.x)} rows ({why}). A q{which} with parameters of "
+            "single rows needs batch_size=None; one that is computed from x (an encoder) fits any batch."
         ) from None
 
 

@@ -40,10 +40,11 @@ def finish(q: Messages, p: Messages, points: Sequence[str]) -> tuple[dict[str, T
     """A draw's values, its log density and log q, both in unconstrained space.
 
     lp = log p(y, theta) + log |dtheta / du|, logq = log q(theta) + log |dtheta / du| over the sites that have
-    a density (not points).
+    a density (not points). Points that replicate what was seen count for nothing.
     """
     values: dict[str, Tensor] = {}
-    lp = torch.stack([scaled_log_prob(m) for m in p.values() if not is_deterministic(m)]).sum()
+    terms = [scaled_log_prob(m, replicas=n not in points) for n, m in p.items() if not is_deterministic(m)]
+    lp = torch.stack(terms).sum()
     logq = torch.zeros_like(lp) + sum(scaled_log_prob(m) for n, m in q.items() if is_choice(m) and n not in points)
     for name, msg in p.items():
         if msg["is_observed"] or is_deterministic(msg):
@@ -135,7 +136,7 @@ class Variational:
             q, p = self._run(flat, row, given)
             if along:
                 q = self._along_draws(flat, q, given)
-            return combine(q, p, self.plate, scale, self.analytic)
+            return combine(q, p, self.plate, scale, self.analytic, self.points)
 
         if noise.shape[0] == 1:
             return one(noise[0])
