@@ -189,6 +189,21 @@ def test_run_on_a_table_of_ones_own(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "'price'" in capsys.readouterr().err
 
 
+def test_run_says_the_units_and_a_noise_that_was_not_learned(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A table's y is standardised, so the default noise of .6 means something else there."""
+    path = tmp_path / "line.csv"
+    path.write_text("age,price\n" + "\n".join(f"{i},{100 + 3 * i + (7 * i) % 5}" for i in range(40)))
+    table = ["run", "linear_regression", "-m", "map", "--data", str(path)]
+    assert main(table) == 0
+    printed = capsys.readouterr().out
+    assert "f and predictions are in the units of price; weights, noise" in printed
+    assert "noise is taken as known, 0.6 sds of price: --set noise=None learns it" in printed
+    assert main([*table, "--set", "noise=None"]) == 0
+    assert "taken as known" not in capsys.readouterr().out
+
+
 def test_run_saves_and_compare_reads(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for method in ("exact", "prior"):
         assert main(["run", "linear_regression", "-m", method, "-o", str(tmp_path / f"{method}.nc")]) == 0

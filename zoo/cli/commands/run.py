@@ -19,9 +19,7 @@ if TYPE_CHECKING:
 
 HELP = "one method on one model; prints a table, writes the fit"
 TABLE = ("target", "classify", "missing", "ignore", "test", "decimal", "split")
-UNITS = (
-    "weights are per standardised column, the log evidence is of standardised {0}; f and predictions are in its units"
-)
+UNITS = "f and predictions are in the units of {0}; weights, noise and the log evidence are of standardised columns"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -101,17 +99,28 @@ def _messages() -> Iterator[None]:
 
 
 def _units(posterior: Posterior) -> str:
-    """One line on units and classes, where the data are a table's."""
+    """What units and classes are, where the data are a table's."""
     info = getattr(posterior.problem.data, "info", {})
     if "columns" not in info:
         return ""
     name = info["y_name"] if isinstance(info["y_name"], str) else ", ".join(info["y_name"])
     if "y_scale" in info:
-        return UNITS.format(name)
+        return "\n".join([UNITS.format(name), *_known_noise(posterior.problem, name)])
     said = ["weights are per standardised column"] if info["x_scale"] and posterior.problem.name != "coin_flip" else []
     if len(info["classes"]) == 2:
         said.append(f"y = 1 stands for {name} = {info['classes'][1]}")
     return ", ".join(said)
+
+
+def _known_noise(problem: Problem, target: str) -> list[str]:
+    """A line for a noise that is a number: of generated data it is known, of a table it is a guess."""
+    import inspect
+
+    parameters = inspect.signature(problem.model).parameters
+    noise = problem.hyper.get("noise", parameters["noise"].default if "noise" in parameters else None)
+    if noise is None:
+        return []
+    return [f"noise is taken as known, {noise:g} sds of {target}: --set noise=None learns it"]
 
 
 def main(args: argparse.Namespace) -> int:
