@@ -178,6 +178,18 @@ def test_a_twin_breaks_only_what_it_breaks(name):
     assert zoo.check(zoo.Problem(name, model, zoo.Data(X, Y))).failed == [promise]
 
 
+def test_len_is_answered_by_what_to_write():
+    report = zoo.check(zoo.Problem("mine", twin(size=len), zoo.Data(X, Y)))
+    assert "x.shape[0] instead of len()" in next(row for row in report.rows if row.name == "any rows").text
+
+
+def test_what_could_not_be_checked_is_not_called_broken():
+    """Without the plate of rows three promises are unknown; the one that was looked at and failed is counted."""
+    text = str(zoo.check(zoo.Problem("mine", _no_plate, zoo.Data(X, Y)))).splitlines()
+    assert text[0] == "mine breaks 1 of 12 promises, 3 could not be checked"
+    assert [line.split("  ")[1] for line in text if "  ?  " in line] == ["any rows", "rows", "local latents"]
+
+
 def test_the_prior_on_a_latent_with_a_row_each_is_local():
     def model(x, y=None):
         mu = pyro.sample("mu", dist.Normal(x.new_zeros(()), 1.0))

@@ -44,11 +44,12 @@ PROMISES: dict[str, tuple[Callable[[Problem, Sites], str], str]] = {
 
 
 class Promise(NamedTuple):
-    """One line of a report."""
+    """One line of a report; not `checked` where the model lacks what the check needs."""
 
     name: str
     ok: bool
     text: str
+    checked: bool = True
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,13 +71,16 @@ class Report:
 
     @property
     def failed(self) -> list[str]:
-        """The names of the broken promises."""
+        """The names of the promises that are broken or could not be checked."""
         return [row.name for row in self.rows if not row.ok]
 
     def __str__(self) -> str:
         width = max(len(row.name) for row in self.rows)
-        lines = [f"  {row.name:<{width}}  {'ok' if row.ok else 'FAILED':<6}  {row.text}" for row in self.rows]
-        verdict = "keeps its promises" if self.ok else f"breaks {len(self.failed)} of {len(self.rows)} promises"
+        words = ["ok" if row.ok else "FAILED" if row.checked else "?" for row in self.rows]
+        lines = [f"  {row.name:<{width}}  {word:<6}  {row.text}" for row, word in zip(self.rows, words, strict=True)]
+        unknown = f", {words.count('?')} could not be checked" if "?" in words else ""
+        verdict = f"breaks {words.count('FAILED')} of {len(words)} promises{unknown}"
+        verdict = "keeps its promises" if self.ok else verdict
         return "\n".join([f"{self.subject} {verdict}", *lines])
 
 
@@ -120,7 +124,7 @@ def _attempt(name: str, promise: Callable[[], str], still: str) -> Promise:
         return Promise(name, True, promise())
     except NoRows as error:
         short = str(error) if name == "names" else "not checked without a plate of rows (see names)"
-        return Promise(name, False, f"{short}. Still works: {still}.")
+        return Promise(name, False, f"{short}. Still works: {still}.", checked=name == "names")
     except Exception as error:
         words = " ".join(str(error).split()).rstrip(".") or type(error).__name__
         words = words if isinstance(error, ValueError) else f"{type(error).__name__}: {words}"

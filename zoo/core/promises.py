@@ -120,7 +120,14 @@ def any_rows(problem: Problem, found: Sites) -> str:
         graph = graph_of_any_rows(one, first)
     except (RuntimeError, NotImplementedError) as error:
         raise ValueError(f"cannot be traced with an open number of rows ({_sentence(error)})") from None
-    got, right = graph(tensors(two), second), log_joint(two, second)
+    right = log_joint(two, second)
+    try:
+        got = graph(tensors(two), second)
+    except RuntimeError as error:
+        raise ValueError(
+            f"the number of rows is frozen in the traced graph: write {length(problem)} instead of len() or a number "
+            f"({_sentence(error)})"
+        ) from None
     if not torch.allclose(got, right, rtol=1e-4):
         raise ValueError(
             f"traced with 17 rows, 29 rows give {got:.6g} where {right:.6g} is right: plate {length(problem)}"

@@ -184,7 +184,7 @@ def _terms(posterior: Posterior, site: str | None) -> tuple[str, Array]:
     if site is None and wanted not in terms and len(terms) == 1:
         wanted = next(iter(terms))
     if wanted not in terms:
-        got = f"got {site!r}" if site else "which do you mean"
+        got = f"got {site!r}" if site else "got none"
         raise ValueError(f"site must be one of the observed {sorted(terms)}, {got}. Name it: zoo.loo(fit, site=...).")
     return wanted, to_numpy(terms[wanted]).astype(np.float64)
 

@@ -45,7 +45,7 @@ def fit(problem: Problem, *, seed: int = 0, draws: int = 1000, chains: int = 1, 
     if problem.exact is None:
         raise ValueError(
             f"model '{problem.name}' has no exact posterior (no `exact` in its file). "
-            "Methods that work on it: prior, map, laplace, svi, nuts, hmc."
+            "Methods that work on it: prior, map, laplace, svi, nuts, hmc, chees."
         )
     answer = _answer(problem, rows)
     problem = _first_rows(problem, rows)
