@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import pyro.distributions as dist
@@ -13,7 +13,9 @@ from zoo.core.explained import ModelFails
 from zoo.core.problem import Problem
 from zoo.core.sites import sites
 
+from .corners import settle
 from .density import Density, density, is_real
+from .flat import flat_directions
 from .graph import trace
 from .lbfgs import ITERATIONS, Descent, Function, lbfgs
 from .runaway import FAR, outwards, watch
@@ -65,12 +67,15 @@ def find_modes(
         steps: At most so many iterations.
     """
     target = density(_double(problem))
-    start = starts(target, restarts, seed)
+    # One start more where a flat prior may leave a line of maxima: one end alone could not show it.
+    start = starts(target, restarts if jacobian or not _improper(target) else max(restarts, 2), seed)
     lost, collapsed = watch(target, jacobian)
     function = _downhill(target, start, jacobian)
     ended = descend(function, start, iterations=steps, stop=stop, show=show, lost=lost)
+    if not jacobian and descend is lbfgs and not stop():
+        ended = _at_corners(target, function, ended, collapsed)
     trouble, kinks = dict(collapsed), {}
-    for r in range(restarts):
+    for r in range(len(start)):
         if r in trouble:
             continue
         if why := _trouble(target, ended.x[r], -ended.f[r], jacobian, bool(ended.rested[r])):
@@ -79,8 +84,35 @@ def find_modes(
             trouble[r] = "the search did not come to rest: bring the inputs to one scale, or use more restarts"
         elif sites := _kinks(target, ended.x[r], -ended.f[r], ended.grad[r], jacobian):
             kinks[r] = sites
-    reason = "" if bool(ended.rested.all()) else stop()
-    return Modes(target, ended.x, -ended.f, trouble, kinks, reason, ended.iterations)
+    if not jacobian:
+        trouble |= _not_single(target, ended, [r for r in range(len(start)) if r not in trouble], jacobian)
+    trouble = {r: why for r, why in trouble.items() if r < restarts}
+    kinks = {r: names for r, names in kinks.items() if r < restarts}
+    reason = "" if bool(ended.rested[:restarts].all()) else stop()
+    return Modes(target, ended.x[:restarts], -ended.f[:restarts], trouble, kinks, reason, ended.iterations)
+
+
+def _improper(target: Density) -> bool:
+    return any(_is_flat(site.fn) for site in target.sites.latent.values())
+
+
+def _not_single(target: Density, ended: Descent, among: list[int], jacobian: bool) -> dict[int, str]:
+    """{restart: why} of ends that lie on a line of equally probable points."""
+    names = flat_directions(target, ended.x, -ended.f, among, jacobian)
+    if not names:
+        return {}
+    why = (
+        f"no single maximum: {' and '.join(names)} can move without any change of the density (a flat direction), so "
+        "the point says nothing of them; what is computed from them may be determined. Give them a proper prior"
+    )
+    return dict.fromkeys(among, why)
+
+
+def _at_corners(target: Density, function: Function, ended: Descent, collapsed: Mapping[int, str]) -> Descent:
+    """The end of a descent in the space of the priors, whose zeros may be corners (a Laplace prior's)."""
+    alive = torch.isfinite(ended.f) & (ended.x.abs() < FAR).all(-1)
+    alive[list(collapsed)] = False
+    return settle(function, lambda x: -target.value_and_grad(x, jacobian=False)[1], ended, alive, lbfgs)
 
 
 def _double(problem: Problem) -> Problem:
