@@ -1,4 +1,17 @@
-"""`check`: does a model keep its promises? One line each: what was seen, or what failed and still works."""
+"""`check`: does a model keep its promises? One line each: what was seen, or what failed and still works.
+
+What a model's file may hold:
+
+    model(x, y=None, *, ...)       the Pyro model; keywords are hyperparameters
+    data(seed=0, ...) -> Data      its own data; float32, on the CPU, a function of its arguments only
+    prepare(data) -> Data          optional: given data in the form the model expects (labels 0/1), or a ValueError
+    complete(data, hyper) -> hyper optional: hyperparameters that follow from the prepared data where the user left them
+                                   out (the number of classes), or a ValueError where they contradict it; called by
+                                   `zoo.load` and here after `prepare`; what it returns is what files and tables show
+    exact(data, ...) -> Exact      optional: what is known in closed form
+    guide(model) -> guide          optional: the guide that `svi` takes first
+    COMPARE, CLASSIFY              optional: sites to compare; whether a table's target is a class
+"""
 
 from __future__ import annotations
 

@@ -45,6 +45,11 @@ def to_arviz(posterior: Posterior, *, prior: bool = False, log_likelihood: bool 
     sites with a point estimate are constant draws in constant_data. ArviZ knows no weights: they are in
     sample_stats, and its own means ignore them.
 
+    Some coordinates are constant by construction, though their site is not: the upper triangle of a Cholesky factor.
+    They stay where they belong, as an array can't leave single entries out; ArviZ divides 0 by 0 for their R-hat
+    and ESS, which shows as NaN and as numpy's "invalid value encountered". Select the others to be rid of it:
+    az.summary(data, coords={...}) with the names of the site's axes, or its var_names without the site.
+
     Args:
         posterior: Any method's result.
         prior: Also carry the groups prior and prior_predictive.
