@@ -93,7 +93,8 @@ def march(
     """
     kernel, (chains, dim) = kernel_of(name), start.shape
     setup, mass = kernel.setup(dim, **own), unit(start[0]) if mass is None else mass
-    generator, state = torch.Generator().manual_seed(seed), begin(kernel.init(start, *target(start), setup.constants))
+    generator = torch.Generator().manual_seed(1_000_003 + seed)  # no number that drew the start, too
+    state = begin(kernel.init(start, *target(start), setup.constants))
     kept: list[tuple[Tensor, Tensor, Tensor]] = []
     for first in range(0, iterations, PIECE):
         count = min(PIECE, iterations - first)
