@@ -113,7 +113,7 @@ def mass_of(kind: str, dim: int = 4, count: int = 4000) -> tuple[Mass, torch.Ten
     spread = adapt.no_spread(root[0], 4)
     for position in draws.unbind(1):
         spread = adapt.add(spread, position)
-    scaled = unit(root[0], rank_of(kind, dim, 2))._replace(scale=adapt.scale(spread, root[0]))
+    scaled = unit(root[0], rank_of(kind, dim, 2))._replace(scale=adapt.scale(spread, torch.ones_like(root[0])))
     return scaled if kind == "diagonal" else stretched(draws, kind, scaled), root @ root.T
 
 

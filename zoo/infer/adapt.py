@@ -53,6 +53,20 @@ def average(state: DualAveraging) -> float:
     return math.exp(min(max(state.log_average, -50.0), 50.0))
 
 
+def pooled(accept: Tensor, recent: Tensor) -> tuple[float, Tensor]:
+    """The acceptance to tune to, of all chains, and each chain's recent one.
+
+    The mean over chains, but at most four times that of the chain that moves least: a mean of .8 is also that of
+    16 chains of which three stand still for ever, at a step size that is too large for where they are.
+
+    Args:
+        accept: (chain,) acceptance statistics of one iteration.
+        recent: (chain,) averages so far, decaying over some 20 iterations; ones to begin with.
+    """
+    recent = recent + 0.05 * (accept.double() - recent)
+    return float(torch.minimum(accept.double().mean(), 4 * recent.min())), recent
+
+
 class Spread(NamedTuple):
     """Running mean and sum of squared deviations of each chain, (chain, dim), in float64."""
 
@@ -75,16 +89,18 @@ def add(spread: Spread, position: Tensor) -> Spread:
     return Spread(seen, mean, spread.squares + delta * (position.double() - mean))
 
 
-def scale(spread: Spread, like: Tensor) -> Tensor:
-    """The sds of a diagonal mass (dim,), M^-1 = diag(scale^2): variances within chains, pooled, shrunk as Stan does.
+def scale(spread: Spread, before: Tensor) -> Tensor:
+    """The sds of a diagonal mass (dim,), M^-1 = diag(scale^2): variances within chains, pooled and shrunk.
 
-    v = n / (n + 5) * mean over chains of var + 1e-3 * 5 / (n + 5), n draws of all chains. Within chains: chains in
-    different modes (a net's units permuted) must not inflate the scale each of them moves on.
+    v = n / (n + 5) * mean over chains of var + 1e-3 * 5 / (n + 5) * before^2, n draws of all chains, before = 1 in the
+    first window as in Stan. Later windows shrink to what is known by then: to 1e-3 itself they would hold weights of
+    sd .001 back at .004. Within chains: chains in different modes (a net's units permuted) must not inflate the scale
+    each of them moves on.
     """
     chains = spread.mean.shape[0]
     n = spread.seen * chains
     variance = spread.squares.sum(0) / max(n - chains, 1)
-    return (n / (n + 5) * variance + 1e-3 * 5 / (n + 5)).sqrt().to(like)
+    return (n / (n + 5) * variance + 1e-3 * 5 / (n + 5) * before.double() ** 2).sqrt().to(before)
 
 
 def windows(warmup: int) -> tuple[int, set[int]]:

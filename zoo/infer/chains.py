@@ -23,7 +23,7 @@ from .starts import starts
 from .stuck import Watch, patience
 from .subsample import SAMPLING, check_subsample
 from .verdict import judged
-from .warmup import Plan, first_step_size, settle, warm_up
+from .warmup import Plan, warm
 
 log = logging.getLogger("zoo")
 
@@ -38,6 +38,7 @@ def _prepare(
     setup = kernel.setup(target.dim, **own)
     position = starts(target, chains, seed, init)
     fixed = {name: value.to(position.device) for name, value in setup.constants.items()}
+    setup = setup._replace(constants=fixed)
     state = kernel.init(position, *target.value_and_grad(position), fixed)
     mass = masses.unit(position[0], masses.rank_of(kind, target.dim))
     watch = Watch(_name(kernel), patience(setup.target or kernel.TARGET_ACCEPT))
@@ -126,10 +127,8 @@ def fit(
             problem, kernel, own, engine, chains, seed, init, mass, temperature, total, show
         )  # fmt: skip
         begun = time.perf_counter()
-        run.tuned["step_size"] = first_step_size(run, 0) if step_size is None else step_size
         target = target_accept or run.setup.target or kernel.TARGET_ACCEPT
-        before = warm_up(run, Plan(warmup, target, mass, step_size is not None, keep_warmup), stop, show)
-        settle(run)
+        before = warm(run, Plan(warmup, target, mass, step_size, keep_warmup), stop, show)
         warmed = time.perf_counter()
         whole, stats = collect(run, draws, thin, stop, lambda done, text: show(warmup + done, text))
         reason = stop() if whole.shape[1] < draws else ""

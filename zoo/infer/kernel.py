@@ -4,6 +4,7 @@ A kernel file holds
     TARGET_ACCEPT                       the acceptance its step size is tuned to; None: it has none
     STATS                               which fields of `Draw` mean something for it
     CHAINS, LEAST_CHAINS                optional: its usual and its smallest number of chains (4 and 1)
+    WAY_IN                              optional: the kernel that begins its warm-up, far from where the mass is
     setup(dim, *, own options)          -> Setup: its noise, constants and further tuned numbers; refuses bad options
     init(position, lp, grad, constants) -> State
     position_of(state)                  the chains' present positions (chain, dim)

@@ -7,7 +7,8 @@
 in coordinates in which the mass is the unit matrix (W / D, D the target's sds learned in warm-up); h is the step
 size. Without the accept step the draws have the law of ULA: variance 1 / (a (1 - h a / 2)) where 1 / a is right.
 On N(0, 1) a share of 1 - .2251 h^1.5 of the proposals is accepted as h -> 0. It is one leapfrog step of size
-sqrt(2 h) of Hamiltonian Monte Carlo. Tuned to accept .574.
+sqrt(2 h) of Hamiltonian Monte Carlo. Tuned to accept .574. The first part of warm-up is that of `chees`: single
+steps come in slowly from afar.
 
 Slide prints log a as a sum over the data of N-scaled R_j (Ambrogioni); this computes R(W') - R(W), the prior in it
 once.
@@ -23,10 +24,12 @@ import torch
 from torch import Tensor
 
 from zoo.infer.kernel import Draw, Setup, ValueAndGrad, one_step, where
+from zoo.infer.kernels import chees
 from zoo.infer.mass import Mass, slope, spread, whitened
 
 TARGET_ACCEPT = 0.574
 STATS = ("lp", "accept", "diverging")
+WAY_IN = chees
 MAX_ENERGY_ERROR = 1000.0
 
 

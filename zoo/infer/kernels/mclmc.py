@@ -12,7 +12,8 @@ with the momentum p = |p| u, |p| <- r |p|, the energy is
 and the end of a trajectory is accepted with probability min(1, exp(H_0 - H_n)), its u flipped. u is drawn anew for
 each trajectory. The length of a trajectory is learned as in `chees`, its number of steps jittered likewise; the
 step size is tuned to accept .9. A step may be some sqrt(d) times longer than leapfrog's, since speed is 1 and not
-sqrt(d). At least two coordinates: on a line constant speed cannot know the density.
+sqrt(d). Far from the mass constant speed comes in slowly: the first part of warm-up is that of `chees`. At least
+two coordinates: on a line constant speed cannot know the density.
 
 Source: Robnik, Cohn-Gordon & Seljak 2025, "Metropolis adjusted microcanonical Hamiltonian Monte Carlo"; Robnik, De
 Luca, Silverstein & Seljak 2023 (the dynamics); Ver Steeg & Galstyan 2021 (the update of u).
@@ -39,6 +40,7 @@ TARGET_ACCEPT = 0.9
 STATS = ("lp", "accept", "steps", "diverging")  # no energy: E-BFMI is about momenta of random size
 CHAINS = 16
 LEAST_CHAINS = 4
+WAY_IN = chees
 
 
 def setup(dim: int, *, max_steps: int = 1000) -> Setup:

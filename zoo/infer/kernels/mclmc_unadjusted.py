@@ -23,6 +23,7 @@ import torch
 from torch import Tensor
 
 from zoo.infer.kernel import Draw, Setup, ValueAndGrad, number, one_step, where
+from zoo.infer.kernels import chees
 from zoo.infer.kernels.mclmc import CHAINS, LEAST_CHAINS, check_dim, first_step, integrate, kinetic
 from zoo.infer.mass import Mass
 
@@ -32,6 +33,7 @@ __all__ = [
 
 TARGET_ACCEPT = 0.9
 STATS = ("lp", "accept", "diverging")
+WAY_IN = chees
 MAX_ENERGY_ERROR = 1000.0
 VARIANCE = 5e-4
 BIASED = "no accept step: second moments are off by about a percent: raise target_accept, or use 'mclmc'"
