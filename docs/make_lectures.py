@@ -32,6 +32,7 @@ FOLDERS = {
     "zoo/infer/kernels": ("method", "zoo run {model} -m {name}"),
     "guides": ("guide", "zoo run bnn_regression -m svi --opt guide={name}"),
     "zoo/report/kinds": ("picture", "zoo plot FIT.nc --kind {name}"),
+    "zoo/report/animate/samplers": ("page", "zoo animate {name}"),
     "examples": ("example", "python examples/{name}.py"),
 }
 _LECTURE = re.compile(rf'({"|".join(LECTURES)})( I| II)?,? "(.+)"(.*)')

@@ -29,7 +29,7 @@ def _cuda() -> bool:
 TIERS = {
     "data": ("need $ZOO_DATA", lambda: bool(os.environ.get("ZOO_DATA"))),
     "gpu": ("need a CUDA device", _cuda),
-    "browser": ("need Chromium", lambda: bool(shutil.which("chromium") or shutil.which("google-chrome"))),
+    "browser": ("need Chromium", lambda: bool(shutil.which("chromium") and shutil.which("chromedriver"))),
     "python312": ("need Python 3.12", lambda: sys.version_info >= (3, 12)),
 }
 SLOW = "are slow (--slow, or make test-slow)"

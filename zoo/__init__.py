@@ -28,6 +28,7 @@ _DOORS = {
     "check_predictive": "zoo.report.predictive_checks",
     "open": "zoo.report.files",
     "plot": "zoo.report.pictures",
+    "animate": "zoo.report.animate.write",
 }
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from zoo.core.problem import Problem as Problem
     from zoo.infer.dispatch import load as load
     from zoo.infer.dispatch import run as run
+    from zoo.report.animate.write import animate as animate
     from zoo.report.distance import compare as compare
     from zoo.report.files import open as open
     from zoo.report.loo import loo as loo

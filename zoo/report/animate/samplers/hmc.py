@@ -1,0 +1,31 @@
+"""HMC: a kick of random momentum, then L leapfrog steps of size e; the end is accepted or refused as a whole.
+
+Energy error: H - H_0 at each leapfrog step, H = -log p(q) + |p|^2 / 2.
+
+Source: Ambrogioni, "Hamiltonian Monte Carlo".
+"""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from zoo.infer.kernel import Setup
+from zoo.infer.kernels import hmc as kernel
+from zoo.infer.mass import Mass, kinetic
+
+SIZES = (0.1, 0.2, 0.4, 0.8)
+LENGTHS = (1, 5, 20)
+SIZE = "e"
+VERDICT = True
+
+
+def setup_of(length: int) -> Setup:
+    """The setup of the kernel for two coordinates and step size 1: trajectories of `length` steps, without jitter."""
+    return kernel.setup(2, length=float(length), jitter=0.0)
+
+
+def seen(
+    old: kernel.State, new: kernel.State, asked: tuple[Tensor, Tensor, Tensor], mass: Mass
+) -> tuple[Tensor, Tensor]:
+    """Where the trajectory is and H - H_0 there."""
+    return asked[0], -asked[1] + kinetic(new.at[:, 1], mass) - new.start_e[:, 1]
