@@ -9,6 +9,8 @@ from scipy import optimize
 from sklearn.linear_model import Lasso, LogisticRegression
 
 import zoo
+from zoo.infer.corners import settle
+from zoo.infer.lbfgs import Descent, lbfgs
 
 F64 = torch.float64
 
@@ -48,6 +50,56 @@ def test_a_laplace_prior_is_l1_logistic_regression():
     assert np.abs(w[theirs == 0]).max() < 1e-3
     normal = best(zoo.load("logistic_regression", data, bias=False, prior_scale=0.1))
     assert np.abs(normal).min() > 1e-3
+
+
+@pytest.mark.slow
+def test_a_laplace_prior_on_inputs_that_go_together_has_the_same_zeros(monkeypatch):
+    """Breast cancer: 19 of its 31 weights are 0, exactly; the twin, a descent by gradients alone, stalls before.
+
+    Its inputs are correlated up to .998, so that single weights are worth little: compared is the log joint, too.
+    """
+    problem = zoo.load("logistic_regression", data="breast_cancer", prior="laplace")
+    x = np.c_[problem.data.x.double().numpy(), np.ones(len(problem.data.x))]
+    y = problem.data.y.double().numpy()
+    fit = LogisticRegression(C=1.0, l1_ratio=1.0, solver="liblinear", fit_intercept=False, tol=1e-12, max_iter=100_000)
+    theirs = fit.fit(x, y).coef_[0]
+
+    def height(w: np.ndarray) -> float:
+        return float((y * (x @ w) - np.logaddexp(0, x @ w)).sum() - np.abs(w).sum())
+
+    def ours() -> np.ndarray:
+        found = zoo.run(problem, "map", restarts=1)
+        return np.r_[found.draws["w"][0, 0].double().numpy(), found.draws["b"][0].double().numpy()]
+
+    w = ours()
+    assert height(w) == pytest.approx(height(theirs), abs=1e-6)
+    assert ((w == 0) == (theirs == 0)).all()
+    assert (w == 0).sum() == 19
+    monkeypatch.setattr("zoo.infer.modes.settle", lambda function, slopes, ended, *rest: ended)
+    twin = ours()
+    assert height(twin) < height(theirs) - 1e-2
+    assert not (twin == 0).any()
+
+
+def test_a_corner_held_in_vain_is_let_go():
+    """f = (x - 3)^2 / 2 + |x| + |z| + (z - x)^2 + |v| + (v - .4)^2: minimum (1, .5, 0).
+
+    From 0 z is a corner, until x has moved to 2 / 3: its slopes there are then -4 / 3 +- 1. v stays. The twin holds z.
+    """
+
+    def function(at: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        x, z, v = at.unbind(-1)
+        value = (x - 3) ** 2 / 2 + (z - x) ** 2 + (v - 0.4) ** 2 + at.abs().sum(-1)
+        return value, torch.stack([x - 3 - 2 * (z - x), 2 * (z - x), 2 * (v - 0.4)], -1) + at.sign()
+
+    start = torch.zeros(1, 3, dtype=F64)
+    ended = Descent(start, *function(start), torch.tensor([True]), 0)
+    found = settle(function, lambda at: function(at)[1], ended, torch.tensor([True]), lbfgs)
+    assert found.x[0].tolist() == pytest.approx([1.0, 0.5, 0.0], abs=1e-6)
+    assert found.x[0, 2] == 0
+    held = torch.tensor([[False, True, True]])
+    twin = lbfgs(lambda at: (function(at)[0], function(at)[1].masked_fill(held, 0.0)), start)
+    assert float(twin.f) > float(found.f) + 0.1
 
 
 def test_a_laplace_prior_is_the_lasso_in_the_zoos_own_model():
