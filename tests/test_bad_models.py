@@ -170,3 +170,29 @@ def test_none_is_the_default_and_numpys_numbers_are_numbers() -> None:
     assert zoo.load("coin_flip", seed=np.int64(3)).data.hash == zoo.load("coin_flip", seed=3).data.hash
     svi = zoo.run("linear_regression", "svi", steps=np.int32(3), lr=None, draws=None, engine="eager")
     assert svi.shape == (1, 1000)
+
+
+# -- hyperparameters -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("hyper", "patterns"),
+    [
+        ({"prior": [1]}, ("unknown prior", "normal")),
+        ({"activation": {}}, ("unknown activation", "relu")),
+        ({"prior_options": ()}, ("prior_options must be a dict",)),
+        ({"prior_scale": np.array([1.0, -1.0])}, (r"prior_scale\[1\] must be a positive finite number, got -1.0",)),
+        ({"noise": np.array([1.0])}, ("noise must be a positive finite number",)),
+        ({"prior_scale": torch.tensor(-1.0)}, ("'bnn_regression' fails", "Expected parameter scale")),
+    ],
+    ids=str,
+)
+def test_hyperparameters_of_another_kind(hyper: dict[str, Any], patterns: tuple[str, ...]) -> None:
+    refused(lambda: zoo.run(zoo.load("bnn_regression", hidden=3, **hyper), "map"), *patterns)
+
+
+def test_an_array_of_scales_is_one_a_layer() -> None:
+    given = zoo.load("bnn_regression", hidden=3, prior_scale=np.array([1.0, 0.5]))
+    other = zoo.load("bnn_regression", hidden=3, prior_scale=(1.0, 0.5))
+    one, two = (zoo.run(problem, "prior", draws=3).stats["lp"] for problem in (given, other))
+    assert torch.equal(one, two)

@@ -27,6 +27,6 @@ def activation_function(name: str) -> Callable[[Tensor], Tensor]:
     Raises:
         ValueError: For an unknown name, with the nearest right one.
     """
-    if name not in ACTIVATIONS:
+    if not isinstance(name, str) or name not in ACTIVATIONS:
         raise ValueError(nearest(str(name), ACTIVATIONS, "activation"))
     return ACTIVATIONS[name]

@@ -15,7 +15,7 @@ from torch import Tensor
 
 def positive(name: str, value: Any) -> None:
     """ValueError for a number that is not positive and finite, and for what is no number."""
-    if isinstance(value, (Tensor, np.ndarray)):
+    if isinstance(value, Tensor):
         return
     try:
         size = float(value) if isinstance(value, (int, float, np.number)) and not isinstance(value, bool) else math.nan

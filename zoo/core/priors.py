@@ -92,9 +92,9 @@ def weights(kind: str, scale: Any, shape: Sequence[int], like: Tensor, options: 
         ValueError: For an unknown kind or option, or a number that is out of range.
     """
     positive("prior_scale", scale)
-    if kind not in KINDS:
+    if not isinstance(kind, str) or kind not in KINDS:
         raise ValueError(nearest(str(kind), KINDS, "prior"))
-    options = _checked(kind, options or {})
+    options = _checked(kind, {} if options is None else options)
     return KINDS[kind](like.new_zeros(tuple(shape)), scale, **options).to_event(len(shape))
 
 

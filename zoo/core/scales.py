@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pyro
 import pyro.distributions as dist
 from torch import Tensor
@@ -39,6 +40,7 @@ def layer_scales(prior_scale: Any, alpha: Any, layers: int) -> list[Any]:
         raise ValueError(f"give prior_scale or alpha (= 1 / scale^2), got both: {prior_scale!r}, {alpha!r}.")
     given = prior_scale if alpha is None else alpha
     what = "prior_scale" if alpha is None else "alpha"
+    given = given.tolist() if isinstance(given, np.ndarray) else given
     several = isinstance(given, Sequence) and not isinstance(given, str)
     each = list(given) if several else [given] * layers
     if len(each) != layers:
