@@ -1,4 +1,4 @@
-"""MALA: a step downhill plus noise, q′ = q + h ∇log p + √(2h) z; refused ones repeat the draw.
+"""MALA: a step along the gradient plus noise, q′ = q + h ∇log p + √(2h) z; refused ones repeat the draw.
 
 Energy error: minus the log of the acceptance ratio, the two proposal densities in it.
 
