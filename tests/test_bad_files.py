@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import gc
 import os
 import resource
 import threading
@@ -127,3 +128,22 @@ def test_a_saved_file_has_the_users_usual_permissions(tmp_path: Path) -> None:
     (tmp_path / "usual").touch()
     path = zoo.run("coin_flip", "exact", draws=5).save(tmp_path / "fit.nc")
     assert path.stat().st_mode == (tmp_path / "usual").stat().st_mode
+
+
+def test_damaged_files_are_one_line_and_nothing_on_stderr(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "fit.nc"
+    whole = zoo.run("coin_flip", "exact", draws=5).save(path).read_bytes()
+    for part in (b"", whole[:1], bytes(len(whole)), whole[:100], whole[:-1]):
+        path.write_bytes(part)
+        refused(lambda: zoo.open(path), "no netCDF file, or is cut off", "Save the fit anew")
+    text = whole.find(b"zoo_format") + 40
+    for place in (*range(400, 1400, 50), text):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 0xFF]) + whole[place + 1 :])
+        with pytest.raises((ValueError, FileNotFoundError)) as caught:  # noqa: PT012
+            zoo.open(path)
+            raise FileNotFoundError  # a byte that carries nothing
+        assert not isinstance(caught.value, UnicodeError)
+        assert "\n" not in str(caught.value)
+    gc.collect()
+    assert capfd.readouterr().err == ""
+    refused(lambda: zoo.loo(zoo.load("coin_flip")), "loo takes a posterior, got Problem", error=TypeError)

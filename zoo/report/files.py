@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import h5netcdf
+import h5py
 import numpy as np
 import xarray as xr
 
@@ -117,7 +118,7 @@ def open(path: str | Path, model: Callable[..., Any] | None = None) -> Posterior
         raise ValueError(
             f"{path} has zoo_format {attrs['zoo_format']}, this zoo reads {FORMAT}. Open it with a newer one."
         )
-    if attrs.get("zoo_sha256") != digest(str(attrs["zoo"]), groups):
+    if not _whole(attrs, groups):
         raise ValueError(f"{path} was changed or damaged after it was written (checksum). Save the fit anew.")
     try:
         return unpack(json.loads(attrs["zoo"]), groups, model)
@@ -128,6 +129,7 @@ def open(path: str | Path, model: Callable[..., Any] | None = None) -> Posterior
 def _read(path: Path) -> tuple[dict[str, Any], Groups]:
     """Root attributes and all groups, in memory; the file is closed."""
     try:
+        h5py.File(path, "r").close()  # where this fails, h5netcdf would leave a traceback on stderr
         with h5netcdf.File(path, "r") as file:
             names, attrs = list(file.groups), dict(file.attrs)
         # Group by group: a data tree that fails half-way leaves its file open.
@@ -135,6 +137,14 @@ def _read(path: Path) -> tuple[dict[str, Any], Groups]:
     except Exception as error:  # HDF5, xarray and h5netcdf each say in their own way that a file is none
         reason = " ".join(str(error).split())[:120]
         raise ValueError(f"{path} is no netCDF file, or is cut off ({reason}). Save the fit anew.") from None
+
+
+def _whole(attrs: dict[str, Any], groups: Groups) -> bool:
+    """Whether the content has the checksum it was written with; damaged text may be no text at all."""
+    try:
+        return bool(attrs.get("zoo_sha256") == digest(str(attrs["zoo"]), groups))
+    except UnicodeError:
+        return False
 
 
 def digest(text: str, groups: Groups) -> str:

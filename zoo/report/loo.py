@@ -98,9 +98,12 @@ def loo(posterior: Posterior, *, site: str | None = None) -> Loo:
         `Loo`; its `correction` says what the draws were weighted by.
 
     Raises:
+        TypeError: For what is no posterior.
         ValueError: For draws of the prior, for points, which have no density, for fewer than 25 draws, and for a
             model of several observed sites where none is named.
     """
+    if not isinstance(posterior, Posterior):
+        raise TypeError(f"loo takes a posterior, got {type(posterior).__name__}. Make one: zoo.run(problem, method).")
     log_ratio, correction = _log_ratio(posterior)
     name, terms = _terms(posterior, site)
     shape, flat = terms.shape[2:], terms.reshape(len(log_ratio), -1)
