@@ -81,7 +81,7 @@ EXACT = [
 ]
 SLOW = [
     ("chees", 20_000, 0.5, 10, {}, {"length": 1.2}, (no_accept_step, noise_times_1_3)),
-    ("nuts", 40_000, 0.5, 8, {"max_depth": 4}, {}, (noise_times_1_3,)),
+    ("nuts", 40_000, 0.5, 5, {"max_depth": 4}, {}, (noise_times_1_3,)),
 ]
 
 
@@ -203,7 +203,7 @@ def test_double_well(case: tuple) -> None:
 
 @pytest.mark.slow
 def test_double_well_of_nuts() -> None:
-    check_well("nuts", 40_000, 0.35, 10, {"max_depth": 4}, {}, (noise_times_1_3,))
+    check_well("nuts", 40_000, 0.35, 8, {"max_depth": 4}, {}, (noise_times_1_3,))
 
 
 # -- mclmc -------------------------------------------------------------------------------------------------
