@@ -45,7 +45,7 @@ for h in (0.5, 1.0, 1.9, 2.01):
     off, far = float((kept - kept[0]).abs().max()), float(q1.abs().max())
     print(f"q^2/2, h = {h}: ellipse off by {off:.0e}, largest |q| {far:.3g}")
     assert (off < 1e-12 and far < 20) if h < 2 else far > 1e10
-chains, n = 10_000 if args.quick else 100_000, 100  # n trajectories on N(0, 1), started in it
+chains, n = 10_000 if args.quick else 40_000, 100  # n trajectories on N(0, 1), started in it
 for (h, steps), right in {(0.5, 3): 0.979491, (1.0, 2): 0.920833, (1.5, 2): 0.933104, (0.25, 6): 0.994998}.items():
     setup, q, u = hmc.setup(1, length=h * steps, jitter=0.0), torch.randn(chains, 1).double(), torch.rand(n, chains)
     noise = {"momentum": torch.randn(n, chains, 1).double(), "uniform": u * (not args.broken), "fraction": u}
