@@ -90,16 +90,18 @@ def points(y: torch.Tensor, theta: list[float], weights: list[float] | None = No
 def test_points_make_as_many_data_sets_as_draws() -> None:
     """Four restarts at the theta that made y: 5 % of the tails are extreme, P(more than 9 of 60 | 5 %) < 1e-3.
 
-    The twin draws y once a restart: all four lie on one side of the observed data in an eighth of the cases at least.
+    Where y is drawn once a restart, all four lie on one side of the observed data in an eighth of the cases at least
+    (the twin): then nothing is called extreme, and that is said.
     """
     g = cases.generator(3)
     fits = [points(torch.randn(20, generator=g, dtype=F64), [0.0] * 4) for _ in range(60)]
-
-    def extreme(draws: int | None) -> int:
-        return sum(bool(zoo.check_predictive(fit, "sd", draws=draws).frame["extreme"].any()) for fit in fits)
-
-    assert extreme(None) <= 9
-    assert extreme(1) > 9
+    checks = [[zoo.check_predictive(fit, "sd", draws=draws) for fit in fits] for draws in (None, 1)]
+    many, few = ([float(check.frame.iloc[0]["tail"]) for check in each] for each in checks)
+    assert sum(not 0.025 <= tail <= 0.975 for tail in many) <= 9
+    assert sum(not 0.025 <= tail <= 0.975 for tail in few) > 9
+    assert not any(check.frame["extreme"].any() for check in checks[1])
+    assert "Too few to call one extreme" in " ".join(str(checks[1][0]).split())
+    assert "Too few" not in str(checks[0][0])
 
 
 def test_points_are_repeated_with_their_weights() -> None:

@@ -45,6 +45,8 @@ MOST_CLASSES = 20
 LABELS = ("Bernoulli", "Categorical")
 # Beyond, a tail is called extreme: one check of twenty of a right model is.
 EXTREME = 0.025
+# With fewer data sets than 1 / EXTREME every statistic beyond all of them would be.
+LEAST = 40
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -73,10 +75,12 @@ class PredictiveCheck:
         pad = [str.ljust, str.ljust, *[str.rjust] * 6]
         lines = ["  ".join(f(c, w) for f, c, w in zip(pad, row, widths, strict=True)).rstrip() for row in [head, *rows]]
         said = int(self.frame["extreme"].sum())
-        legend = f"{self.draws} data sets from the {self.source} predictive; tail: share with a larger statistic. " + (
+        verdict = (
             f"{said} of {len(rows)} extreme (!): the model does not make such data." if said else "None is extreme."
         )
-        return "\n".join([*lines, wrap(legend)])
+        verdict = verdict if self.draws >= LEAST else f"Too few to call one extreme: {LEAST} are needed."
+        legend = f"{self.draws} data sets from the {self.source} predictive; tail: share with a larger statistic. "
+        return "\n".join([*lines, wrap(legend + verdict)])
 
     __repr__ = __str__
 
@@ -96,7 +100,7 @@ def check_predictive(
             (n, ...) that return a number, or {name: function}; None: mean, sd, min, max, and for class labels the
             share of each class.
         seed: For the noise of y.
-        draws: Use this many draws; None: all, and each of less than 400 (the points of map) several times.
+        draws: Use this many draws; None: all, and each of less than 100 (the points of map) several times.
 
     Returns:
         `PredictiveCheck`.
@@ -183,5 +187,5 @@ def _rows(
         low, median, high = np.quantile(flat[:, j], (0.025, 0.5, 0.975))
         facts = {"site": site, "statistic": name if seen.ndim == 0 else f"{name}[{j}]", "observed": float(value)}
         facts |= {"low": low, "median": median, "high": high, "tail": tail}
-        out.append(facts | {"extreme": not EXTREME <= tail <= 1 - EXTREME})
+        out.append(facts | {"extreme": len(sets) >= LEAST and not EXTREME <= tail <= 1 - EXTREME})
     return out
