@@ -176,6 +176,21 @@ def test_prior_draws_of_a_learned_scale():
         assert_close_iid((one * two.roll(1)).square(), 3.0)
 
 
+@pytest.mark.parametrize("method", ["prior", "map", "laplace"])
+def test_the_draws_hold_the_weights_of_the_formula(method):
+    """w = scale w_raw / sqrt(fan_in) and b = scale b_raw at every draw; w_raw itself is something else."""
+    generator = torch.Generator().manual_seed(1)
+    x, y = torch.randn(9, 2, generator=generator, dtype=F64), torch.randn(9, generator=generator, dtype=F64)
+    problem = zoo.load("bnn_regression", zoo.Data(x, y), hidden=3, noise=0.5, prior_scale=("learned", 0.5))
+    draws = zoo.run(problem, method, seed=0).draws
+    scale = draws["scale1"][..., None]
+    torch.testing.assert_close(draws["w1"], scale[..., None] * draws["w1_raw"] / 2**0.5)
+    torch.testing.assert_close(draws["b1"], scale * draws["b1_raw"])
+    assert "w2_raw" not in draws
+    with pytest.raises(AssertionError):
+        torch.testing.assert_close(draws["w1"], draws["w1_raw"])
+
+
 def learned_line() -> zoo.Problem:
     x = torch.tensor([[-1.0], [0.5], [2.0]], dtype=F64)
     return zoo.load("linear_regression", zoo.Data(x, 0.7 * x[:, 0] + 0.1), prior_scale="learned", bias=False, noise=0.5)

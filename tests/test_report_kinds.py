@@ -539,6 +539,24 @@ def test_a_small_network_is_drawn() -> None:
     assert {"x1", "x2", "f", "layer 1: w1, b1", "layer 2: w2, b2"} <= set(words)
 
 
+def test_a_network_of_learned_scales_is_drawn_by_its_weights() -> None:
+    """Not by w_raw: layers, their titles and what single pictures pick are those of the formula."""
+    fit = zoo.run(zoo.load("bnn_regression", hidden=3, prior_scale="learned"), "prior", draws=50)
+    assert [tuple(layer) for layer in layers(fit)] == [("w1", "b1", 1, 3), ("w2", "b2", 3, 1)]
+    (axes,) = panels(fit, "weights")
+    assert {"layer 1: w1, b1", "layer 2: w2, b2"} <= {text.get_text() for text in axes.texts}
+    line = zoo.run(zoo.load("linear_regression", prior_scale="learned"), "prior", draws=50)
+    assert [axes.get_xlabel() for axes in panels(line, "weights")] == ["scale", "w[x]", "b"]
+    assert not picked.is_network(zoo.run(zoo.load("softmax_regression", prior_scale="learned"), "prior", draws=5))
+
+
+@pytest.mark.parametrize(("inputs", "hidden", "drawn"), [(1, 12, True), (3, 4, True), (5, 5, False)])
+def test_a_network_is_drawn_where_its_edges_have_room(inputs: int, hidden: int, drawn: bool) -> None:
+    data = zoo.Data(torch.randn(8, inputs, generator=cases.generator()), torch.zeros(8))
+    fit = made(zoo.load("bnn_regression", data, hidden=hidden), (1, 40))
+    assert (len(panels(fit, "weights")) == 1) == drawn
+
+
 def test_larger_networks_and_lines_are_histograms() -> None:
     big = zoo.load("bnn_regression", hidden=20)
     fit = made(big, (1, 40))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from zoo.core.computed import as_written
 from zoo.core.posterior import Posterior
 from zoo.core.problem import Data
 
@@ -22,7 +23,7 @@ def layers(fit: Posterior) -> list[Layer]:
     data = fit.problem.data
     if not isinstance(data, Data) or data.x.dim() != 2:
         return []
-    shapes = {name: tuple(value.shape[2:]) for name, value in fit.draws.items()}
+    shapes = {name: tuple(value.shape[2:]) for name, value in as_written(fit.draws).items()}
     out, width, used = [], data.x.shape[1], set()
     order = list(shapes)
     for place, name in enumerate(order):

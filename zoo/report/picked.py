@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+from zoo.core.computed import as_written
 from zoo.core.layout import layout
 from zoo.core.posterior import Posterior
 from zoo.core.problem import Data
@@ -67,15 +68,19 @@ def picked(fit: Posterior, site: str | Sequence[str] | None, output: int, most: 
     elif is_network(fit) and (outputs := _outputs(fit, output)):
         found = outputs | _scalars(fit)
     else:
-        found = {label: pick for name in fit.draws for label, pick in _coordinates(fit, name, fit.draws[name]).items()}
+        found = {
+            label: pick
+            for name, value in as_written(fit.draws).items()
+            for label, pick in _coordinates(fit, name, value).items()
+        }
     kept = thin(len(found), most)
     return {label: pick for i, (label, pick) in enumerate(found.items()) if i in kept}
 
 
 def is_network(fit: Posterior) -> bool:
     """Two weight matrices or more, or a hundred numbers: then single weights are not what to look at."""
-    matrices = sum(value.dim() == 4 for value in fit.draws.values())
-    return matrices > 1 or sum(value[0, 0].numel() for value in fit.draws.values()) > SMALL
+    values = as_written(fit.draws).values()
+    return sum(value.dim() == 4 for value in values) > 1 or sum(value[0, 0].numel() for value in values) > SMALL
 
 
 def equal(fit: Posterior, values: Array) -> Array:

@@ -13,6 +13,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
+from zoo.core.computed import as_written
 from zoo.core.posterior import Posterior
 from zoo.core.problem import Data
 from zoo.core.tensors import to_numpy
@@ -27,11 +28,12 @@ from ..network import draw_network
 from ..picked import axis_name, equal, picked
 
 EDGES = 30
+CROSSING = 12  # more edges of one layer that cross, and the densities on them lie on each other
 Array = NDArray[np.float64]
 
 
 def draw(fits: Sequence[Posterior], on: Axes | None, *, site: str | Sequence[str] | None = None) -> list[Axes]:
-    """The network drawn, up to 30 edges; above that, and for named sites, histograms.
+    """The network drawn, up to 30 edges and 12 that cross in a layer; above that, and for named sites, histograms.
 
     Args:
         fits: Fits of the same model.
@@ -39,8 +41,7 @@ def draw(fits: Sequence[Posterior], on: Axes | None, *, site: str | Sequence[str
         site: Sites to draw as histograms; None: all weights.
     """
     plan = layers(fits[0])
-    edges = sum(layer.fan_in * layer.width for layer in plan)
-    if site is None and len(plan) > 1 and edges <= EDGES:
+    if site is None and len(plan) > 1 and _drawable(plan):
         return _network(fits, on, plan)
     names = [site] if isinstance(site, str) else list(site or _all_weights(fits[0]))
     for name in names:
@@ -50,11 +51,18 @@ def draw(fits: Sequence[Posterior], on: Axes | None, *, site: str | Sequence[str
     return (_each if single or site else _pooled)(fits, on, names, plan)
 
 
+def _drawable(plan: Sequence[Layer]) -> bool:
+    """Whether every edge has room for its density."""
+    edges = [layer.fan_in * layer.width for layer in plan]
+    crossing = [count for layer, count in zip(plan, edges, strict=True) if min(layer.fan_in, layer.width) > 1]
+    return sum(edges) <= EDGES and max(crossing, default=0) <= CROSSING
+
+
 def _all_weights(fit: Posterior) -> list[str]:
     """Every site that is no lone scalar beside larger ones (a noise, a rate), or else all."""
     plan = layers(fit)
     in_layers = [name for layer in plan for name in (layer.weights, layer.biases) if name]
-    return in_layers if len(plan) > 1 else list(fit.draws)
+    return in_layers if len(plan) > 1 else list(as_written(fit.draws))
 
 
 def _network(fits: Sequence[Posterior], on: Axes | None, plan: Sequence[Layer]) -> list[Axes]:
