@@ -14,6 +14,7 @@ SAME = 20
 WINDOW = 50
 LEAST_ACCEPT = 0.01
 BY_CHANCE = 4e-8
+NAMED = 8
 
 
 def patience(target: float | None) -> int:
@@ -65,8 +66,10 @@ class Watch:
         new = [c for c in stuck.nonzero()[:, 0].tolist() if c not in self.said]
         if new:
             self.said.update(new)
+            names = ", ".join(map(str, new[:NAMED]))
+            names += f" and {len(new) - NAMED} more" if len(new) > NAMED else ""
             log.warning(
                 "%s: chain %s does not move (%d iterations at one point, or under 1 %% accepted over %d): lower "
                 "step_size, raise warmup, or start elsewhere (init='map').",
-                self.method, ", ".join(map(str, new)), self.same, WINDOW,
+                self.method, names, self.same, WINDOW,
             )  # fmt: skip
