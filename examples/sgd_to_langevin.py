@@ -1,6 +1,6 @@
 """From SGD to Langevin: y = W x by SGD, with weight decay, with noise (SGLD), with an accept step (MALA).
 
-Look for: decay leads SGD to the MAP, noise to the posterior, the slide's (i) to half of its variance, (ii), without 1/M,
+Look for: decay leads SGD to the MAP, noise to the posterior, slide (i) to half its variance, (ii), without 1/M,
 to a twentieth; MALA is exact, until a minibatch accepts. `--broken`: decay, noise, max(ratio, 1) as the slides print.
 
 Source: Ambrogioni I, "Regularised loss"; Ambrogioni, "Stochastic gradient Langevin dynamics"; Welling & Teh 2011.
