@@ -24,16 +24,18 @@ from .handlers import LogProb, Values, pyro_state
 from .problem import Problem
 from .randomness import seeded
 from .sites import sites
+from .slots import holding, slots
 
 log = logging.getLogger("zoo")
 POINT_METHODS, HOLDING = ("map", "svi"), ("prior",)
 
 
 class Parameter(NamedTuple):
-    """A parameter's present value and the set it may move in."""
+    """A parameter's present value, the set it may move in, and the nn.Parameter it is, if pyro.module named it."""
 
     value: Tensor
     constraint: Any
+    source: nn.Parameter | None = None
 
 
 class Flat(dist.ImproperUniform):
@@ -63,14 +65,14 @@ class _Found(Messenger):
     def __init__(self) -> None:
         super().__init__()
         self.parameters: dict[str, Parameter] = {}
-        self.announced: set[str] = set()  # nn.Parameters, read from their module whatever pyro.param answers
+        self.announced: dict[str, nn.Parameter] = {}  # read from their module whatever pyro.param answers
         self._open: set[str] = set()
 
     def _pyro_param(self, msg: Any) -> None:
         if msg["value"] is not None:
             return
         if len(msg["args"]) > 1 and isinstance(msg["args"][1], nn.Parameter):
-            self.announced.add(msg["name"])
+            self.announced[_dotted(msg["name"])] = msg["args"][1]
         else:
             self._open.add(msg["name"])
 
@@ -78,6 +80,11 @@ class _Found(Messenger):
         if msg["name"] in self._open:
             constraint = pyro.get_param_store()._constraints.get(msg["name"], constraints.real)
             self.parameters[msg["name"]] = Parameter(msg["value"].detach().clone(), constraint)
+
+
+def _dotted(name: str) -> str:
+    """pyro.module's name of a parameter, net$$$0.weight, as a module's own would be: net.0.weight."""
+    return name.replace("$$$", ".")
 
 
 class _Answers(Messenger):
@@ -88,31 +95,26 @@ class _Answers(Messenger):
         self.values = values
 
     def _pyro_param(self, msg: Any) -> None:
-        if msg["name"] in self.values:
-            msg["value"], msg["done"] = self.values[msg["name"]], True
+        name = _dotted(msg["name"])
+        if name in self.values:
+            msg["value"], msg["done"] = self.values[name], True
             msg["stop"] = True  # a trace outside has a sample site of that name
 
 
 def parameters(problem: Problem) -> dict[str, Parameter]:
-    """The parameters of a problem's model by name; the param store is left as found.
-
-    Raises:
-        ValueError: For nn.Parameters that a function registers by pyro.module: nothing can be put in their place.
-    """
+    """The parameters of a problem's model by name; the param store is left as found."""
     store, (args, kwargs), found = pyro.get_param_store(), problem.arguments(), _Found()
     own = _owned(problem.model)
     state = store.get_state()
     with pyro_state(validate=False), store.scope(state), seeded(0, problem.tensor.device), torch.no_grad():
         with found, Values(sites(problem).values):
             problem.model(*args, **kwargs)
-    if found.announced and not own:
-        names = ", ".join(sorted(name.replace("$$$", ".") for name in found.announced))
-        raise ValueError(
-            f"model '{problem.name}' registers {names} by pyro.module, which takes no other values for them. Make the "
-            "nn.Module itself the model (PyroModule), give its weights priors (PyroSample), or leave pyro.module out "
-            "to hold them where they are."
-        )
-    return {**{n: Parameter(p.detach().clone(), constraints.real) for n, p in own.items()}, **found.parameters}
+    named = {} if own else {n: p for n, p in found.announced.items() if p.requires_grad}
+    return {
+        **{n: Parameter(p.detach().clone(), constraints.real) for n, p in own.items()},
+        **{n: Parameter(p.detach().clone(), constraints.real, p) for n, p in named.items()},
+        **found.parameters,
+    }
 
 
 def _owned(model: Any) -> dict[str, nn.Parameter]:
@@ -126,12 +128,14 @@ def as_sites(problem: Problem, found: Mapping[str, Parameter]) -> Problem:
     """The problem with each parameter a latent site of the same name and a flat prior."""
     model: Any = problem.model
     own = _owned(model)
+    places = {name: slots(parameter.source) for name, parameter in found.items() if parameter.source is not None}
 
     def with_points(*args: Any, **kwargs: Any) -> Any:
         values = {name: pyro.sample(name, Flat(parameter)) for name, parameter in found.items()}
         mine = {name: values[name] for name in own}
         # A PyroParam writes itself into the store before it asks: into one that is thrown away.
-        with pyro.get_param_store().scope({"params": {}, "constraints": {}}), _Answers(values):
+        store = pyro.get_param_store().scope({"params": {}, "constraints": {}})
+        with store, _Answers(values), holding(values, places):
             return torch.func.functional_call(model, mine, args, kwargs) if own else model(*args, **kwargs)
 
     return dataclasses.replace(problem, model=with_points)
@@ -141,8 +145,7 @@ def prepared(problem: Problem, method: str) -> tuple[Problem, tuple[str, ...]]:
     """The problem as `method` can serve it, and the names of its parameters, now sites to estimate as points.
 
     Raises:
-        ValueError: For a method that gives distributions, naming the parameters; for nn.Parameters inside a
-            function, which no method can reach.
+        ValueError: For a method that gives distributions, naming the parameters.
     """
     found = {} if method in HOLDING else parameters(problem)
     if found and method not in POINT_METHODS:
