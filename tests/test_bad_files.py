@@ -144,6 +144,7 @@ def test_damaged_files_are_one_line_and_nothing_on_stderr(tmp_path: Path, capfd:
             raise FileNotFoundError  # a byte that carries nothing
         assert not isinstance(caught.value, UnicodeError)
         assert "\n" not in str(caught.value)
+        del caught  # its traceback holds the file that failed to open
     gc.collect()
     assert capfd.readouterr().err == ""
     refused(lambda: zoo.loo(zoo.load("coin_flip")), "loo takes a posterior, got Problem", error=TypeError)

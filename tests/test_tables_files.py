@@ -194,8 +194,8 @@ def test_the_shell_reads_tables_with_the_same_options(tmp_path, capsys) -> None:
     said = capsys.readouterr()
     assert "1 of 21 rows lack a value" in said.err
     assert "20 rows to train on, 0 held out" in said.err
-    assert "weights are per standardised column" in said.out
-    assert "standardised y" in said.out
+    assert "weights, noise and the log evidence are of standardised columns" in said.out
+    assert "noise is taken as known, 0.6 sds of y" in said.out
 
 
 def test_the_shell_says_what_a_coin_counts(tmp_path, capsys) -> None:

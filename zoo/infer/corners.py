@@ -20,7 +20,8 @@ from .lbfgs import Descent, Function
 
 NEAR = 1e-6  # a coordinate that stalled at a corner is closer to 0
 STEP = 1e-7  # where the slopes of both sides are looked at
-JUMP = 1e-2  # a smaller difference of them is curvature
+JUMP = 1e-2  # a smaller difference of them is none
+CLOSER = 1e-3  # at this share of the step a jump is still there, where curvature's difference is gone
 ROUNDS = 50
 
 
@@ -71,8 +72,16 @@ def _corners(slopes: Callable[[Tensor], Tensor], x: Tensor, near: Tensor) -> Ten
     at = x.masked_fill(near, 0.0)
     for row in near.any(-1).nonzero()[:, 0].tolist():
         which = near[row].nonzero()[:, 0]
-        aside = torch.zeros(len(which), x.shape[1], dtype=x.dtype, device=x.device)
-        aside[torch.arange(len(which)), which] = STEP
-        low, high = (slopes(at[row] + side * aside).gather(1, which.unsqueeze(-1))[:, 0] for side in (-1, 1))
-        found[row, which] = (low < 0) & (high > 0) & (high - low > JUMP)
+        sides = [_sides(slopes, at[row], which, step) for step in (STEP, CLOSER * STEP)]
+        minimum = torch.stack([(low < 0) & (high > 0) & (high - low > JUMP) for low, high in sides]).all(0)
+        (far_low, far_high), (low, high) = sides
+        found[row, which] = minimum & (high - low > 0.5 * (far_high - far_low))
     return found
+
+
+def _sides(slopes: Callable[[Tensor], Tensor], at: Tensor, which: Tensor, step: float) -> tuple[Tensor, Tensor]:
+    """df/dx_i a step below and above a point, for each coordinate i of `which`."""
+    aside = torch.zeros(len(which), len(at), dtype=at.dtype, device=at.device)
+    aside[torch.arange(len(which)), which] = step
+    low, high = (slopes(at + side * aside).gather(1, which.unsqueeze(-1))[:, 0] for side in (-1, 1))
+    return low, high

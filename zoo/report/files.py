@@ -14,6 +14,7 @@ import hashlib
 import json
 import logging
 import os
+import traceback
 import uuid
 from collections.abc import Callable
 from pathlib import Path
@@ -126,15 +127,24 @@ def open(path: str | Path, model: Callable[..., Any] | None = None) -> Posterior
         raise ValueError(f"{path} can't be opened: {' '.join(str(error).split())}") from error
 
 
+def _forget(error: BaseException) -> None:
+    """Marks h5netcdf files that failed half-way as closed: else they fail again, on stderr, when they are freed."""
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        half_open = frame.f_locals.get("self")
+        if isinstance(half_open, h5netcdf.File):
+            half_open._closed = True
+
+
 def _read(path: Path) -> tuple[dict[str, Any], Groups]:
     """Root attributes and all groups, in memory; the file is closed."""
     try:
-        h5py.File(path, "r").close()  # where this fails, h5netcdf would leave a traceback on stderr
+        h5py.File(path, "r").close()
         with h5netcdf.File(path, "r") as file:
             names, attrs = list(file.groups), dict(file.attrs)
         # Group by group: a data tree that fails half-way leaves its file open.
         return attrs, {name: xr.load_dataset(path, group=name, engine="h5netcdf") for name in names}
     except Exception as error:  # HDF5, xarray and h5netcdf each say in their own way that a file is none
+        _forget(error)
         reason = " ".join(str(error).split())[:120]
         raise ValueError(f"{path} is no netCDF file, or is cut off ({reason}). Save the fit anew.") from None
 
