@@ -147,4 +147,9 @@ def test_damaged_files_are_one_line_and_nothing_on_stderr(tmp_path: Path, capfd:
         del caught  # its traceback holds the file that failed to open
     gc.collect()
     assert capfd.readouterr().err == ""
-    refused(lambda: zoo.loo(zoo.load("coin_flip")), "loo takes a posterior, got Problem", error=TypeError)
+
+
+@pytest.mark.parametrize("door", ["loo", "compare", "plot", "check_predictive"])
+def test_doors_take_posteriors(door: str) -> None:
+    for wrong in (3, zoo.load("coin_flip"), "fit.nc"):
+        refused(lambda wrong=wrong: getattr(zoo, door)(wrong), f"{door} takes posteriors", "zoo.open", error=TypeError)

@@ -138,3 +138,13 @@ def _with_targets(data: Data, x: Any) -> tuple[Any, Tensor | None]:
     from zoo.data.ready import new_rows
 
     return new_rows(data, x) if is_table(x) else (x, None)
+
+
+def check_posteriors(door: str, *values: Any) -> None:
+    """Raises TypeError where a value is no posterior, naming the door that was given it."""
+    for value in values:
+        if not isinstance(value, Posterior):
+            raise TypeError(
+                f"{door} takes posteriors, got {type(value).__name__}. Make one: zoo.run(problem, method); a file is "
+                "opened by zoo.open(path)."
+            )

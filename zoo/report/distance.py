@@ -10,7 +10,7 @@ import pandas as pd
 from torch import Tensor
 
 from zoo.core.diagnostics import constant, ess, rhat
-from zoo.core.posterior import Posterior
+from zoo.core.posterior import Posterior, check_posteriors
 from zoo.core.quantities import Quantity, point_sites, quantities, test_inputs, thin
 from zoo.core.tensors import to_numpy
 
@@ -74,9 +74,7 @@ def compare(gold: Posterior, *others: Posterior) -> Comparison:
         TypeError: For things that are not posteriors.
     """
     fits = (gold, *others)
-    for fit in fits:
-        if not isinstance(fit, Posterior):
-            raise TypeError(f"compare takes posteriors, got {type(fit).__name__}. Make one: zoo.run(problem, method).")
+    check_posteriors("compare", *fits)
     labels = _labels(fits)
     for label, fit in zip(labels, fits, strict=True):
         if fit.problem.hash != gold.problem.hash:

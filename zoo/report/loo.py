@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from zoo.core.diagnostics import ess
-from zoo.core.posterior import Posterior
+from zoo.core.posterior import Posterior, check_posteriors
 from zoo.core.psis import good_k, psis
 from zoo.core.quantities import point_sites
 from zoo.core.tensors import to_numpy
@@ -102,8 +102,7 @@ def loo(posterior: Posterior, *, site: str | None = None) -> Loo:
         ValueError: For draws of the prior, for points, which have no density, for fewer than 25 draws, and for a
             model of several observed sites where none is named.
     """
-    if not isinstance(posterior, Posterior):
-        raise TypeError(f"loo takes a posterior, got {type(posterior).__name__}. Make one: zoo.run(problem, method).")
+    check_posteriors("loo", posterior)
     log_ratio, correction = _log_ratio(posterior)
     name, terms = _terms(posterior, site)
     shape, flat = terms.shape[2:], terms.reshape(len(log_ratio), -1)

@@ -13,7 +13,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from zoo.core.posterior import Posterior
+from zoo.core.posterior import Posterior, check_posteriors
 from zoo.core.problem import Data
 from zoo.core.words import nearest
 
@@ -59,6 +59,7 @@ def plot(
 
     Raises:
         ValueError: For an unknown kind or option, and where the kind can't serve a fit.
+        TypeError: For things that are not posteriors.
     """
     panels, path = _draw(posteriors, kind, to, {"site": site, "output": output} | options)
     figure = panels[0].get_figure(root=True)
@@ -81,11 +82,10 @@ def picture(*posteriors: Posterior, to: Target = None, output: int = 0) -> Axes 
 def _draw(
     posteriors: Posterior | Sequence[Posterior], kind: str | None, to: Target, options: dict[str, Any]
 ) -> tuple[list[Axes], Path | None]:
-    fits = [posteriors] if isinstance(posteriors, Posterior) else list(posteriors)
+    fits: list[Any] = list(posteriors) if isinstance(posteriors, (list, tuple)) else [posteriors]
     if not fits:
         raise ValueError("a picture needs at least one posterior, got none. Run one: zoo.run(problem, method).")
-    if wrong := next((fit for fit in fits if not isinstance(fit, Posterior)), None):
-        raise ValueError(f"plot draws posteriors, got {type(wrong).__name__}. Open files first: zoo.open(path).")
+    check_posteriors("plot", *fits)
     path = None if to is None or isinstance(to, Axes) else Path(to)
     if path is not None:
         file_format(path)

@@ -21,7 +21,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from zoo.core.layout import layout, observed_values
-from zoo.core.posterior import Posterior
+from zoo.core.posterior import Posterior, check_posteriors
 from zoo.core.tensors import to_numpy
 
 from .groups import stored
@@ -107,8 +107,9 @@ def check_predictive(
 
     Raises:
         ValueError: For a problem without observed data, an unknown statistic, or one that is not finite.
-        TypeError: For a statistic that is neither a name nor a function.
+        TypeError: For a statistic that is neither a name nor a function, and for what is no posterior.
     """
+    check_posteriors("check_predictive", posterior)
     observed = stored(posterior, "observed")
     observed = observed_values(posterior.problem) if observed is None else observed
     if not observed:

@@ -180,7 +180,7 @@ def _different(found: list[Gaussian]) -> list[int]:
 
 def _outcome(modes: Modes, found: list[Gaussian]) -> str:
     if trouble := describe(modes):
-        return f"{trouble}: the Gaussian there means little; use proper priors, svi or nuts"
+        return f"{trouble}: the Gaussian there means little; give every site a proper prior"
     if modes.kinks:
         sites = ", ".join(sorted({name for names in modes.kinks.values() for name in names}))
         return f"the mode lies on a kink of the density ({sites}), where no Hessian exists; use svi or nuts"
