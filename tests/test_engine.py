@@ -126,7 +126,7 @@ def test_stopping_keeps_the_draws_there_are() -> None:
     chains, kept = fit.shape
     assert not fit.ok
     assert fit.outcome.startswith("max_seconds=2")
-    assert fit.outcome.endswith(f"after {kept} draws")
+    assert f"after {kept} draws" in fit.outcome
     whole = zoo.run(problem, "nuts", draws=min(kept, 64), **options)
     assert chains == 2
     assert torch.equal(fit.draws["w"][:, :64], whole.draws["w"])

@@ -136,6 +136,7 @@ def test_mclmc_needs_two_coordinates_and_four_chains(method: str) -> None:
         ("sghmc", {"friction": 0.0}, "friction must be a number above 0, at most 1, got 0.0"),
         ("sghmc", {"friction": 1.5}, "got 1.5"),
         ("sghmc", {"gradient_noise": -1.0}, "gradient_noise must be a number above 0, got -1.0"),
+        ("sghmc", {"gradient_noise": 5.0}, "gradient_noise=5 is that of minibatches, and the gradient of all rows has"),
         ("naive_momentum", {"sigma": "1"}, "sigma must be a number above 0, got '1'"),
         ("naive_momentum", {"friction": True}, "friction must be a number above 0, at most 1, got True"),
         ("printed_sgld", {"slip": "drift"}, "slip must be one of noise, both, got 'drift'"),

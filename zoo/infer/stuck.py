@@ -14,6 +14,7 @@ SAME = 20
 WINDOW = 50
 LEAST_ACCEPT = 0.01
 BY_CHANCE = 4e-8
+IDLE = 0.9
 NAMED = 8
 
 
@@ -68,8 +69,10 @@ class Watch:
             self.said.update(new)
             names = ", ".join(map(str, new[:NAMED]))
             names += f" and {len(new) - NAMED} more" if len(new) > NAMED else ""
+            # Steps below the numbers' own spacing are all accepted and lead nowhere.
+            idle = self._accept is not None and float(self._accept[new].mean()) > IDLE
             log.warning(
-                "%s: chain %s does not move (%d iterations at one point, or under 1 %% accepted over %d): lower "
+                "%s: chain %s does not move (%d iterations at one point, or under 1 %% accepted over %d): %s "
                 "step_size, raise warmup, or start elsewhere (init='map').",
-                self.method, names, self.same, WINDOW,
+                self.method, names, self.same, WINDOW, "raise" if idle else "lower",
             )  # fmt: skip

@@ -31,6 +31,7 @@ ROWS = 200
 GROWTH = 2.0
 HUGE = 1e6
 DISAGREE = 1.1
+BLOWN_UP = 0.5
 
 
 def judged(posterior: Posterior, reason: str = "", biased: str = "") -> Posterior:
@@ -44,7 +45,7 @@ def judged(posterior: Posterior, reason: str = "", biased: str = "") -> Posterio
     lines = verdict(posterior)
     parts = [f"{reason} after {posterior.shape[1]} draws"] if reason else []
     parts += [f"biased: {biased}"] if biased else []
-    if lines and not reason:
+    if lines:
         parts.append("not converged: " + "; ".join(lines))
     outcome = "; ".join(parts) or "ok"
     settings = posterior.settings | {"verdict": lines, "weights": weights_note(posterior)}
@@ -111,7 +112,8 @@ def _mixing(posterior: Posterior) -> list[str]:
         values = limit.function(draws)
         worst = limit.worst(values)
         if not limit.passes(float(values[worst])):
-            shown = f"{values[worst]:.3f}" if limit.high_is_bad else f"{values[worst]:.0f}"
+            shown = f"{values[worst]:.3f}" if limit.high_is_bad and values[worst] < 1000 else f"{values[worst]:.0f}"
+            shown = "over 1000" if limit.high_is_bad and values[worst] >= 1000 else shown
             lines.append(f"{limit.name} of {names[worst]} is {shown}, limit {limit.limit:g}: raise {limit.advice}")
     return lines
 
@@ -122,7 +124,10 @@ def _diverging(posterior: Posterior) -> list[str]:
     if not count:
         return []
     total = posterior.shape[0] * posterior.shape[1]
-    return [f"{count} of {total} draws diverged, limit 0: raise target_accept (or lower step_size), or reparameterise"]
+    return [
+        f"{count} of {total} draws diverged, limit 0: lower step_size (or raise target_accept, where the method has one), "
+        "or reparameterise"
+    ]
 
 
 def _energy(posterior: Posterior) -> list[str]:
@@ -138,7 +143,10 @@ def _energy(posterior: Posterior) -> list[str]:
 def _drift(posterior: Posterior) -> list[str]:
     """Sites whose size grows throughout every chain: the posterior may have no finite mass."""
     third = posterior.shape[1] // 3
-    lines = []
+    lines: list[str] = []
+    diverging = posterior.stats.get("diverging")
+    if diverging is not None and float(diverging.double().mean()) > BLOWN_UP:
+        return lines  # what blew up says nothing of the posterior
     for name, value in posterior.draws.items():
         if third < 10 or not value.is_floating_point():
             continue

@@ -54,6 +54,7 @@ class Loo:
         good_k: min(1 - 1 / log10 S, 0.7) for S draws.
         site: The observed site.
         correction: What draws were weighted by, besides the row that is left out.
+        outcome: Of the fit: leave-one-out cannot see that a chain has not converged.
     """
 
     elpd: float
@@ -67,10 +68,12 @@ class Loo:
     good_k: float
     site: str
     correction: str
+    outcome: str = "ok"
 
     def __str__(self) -> str:
         bad = int((self.khat > self.good_k).sum())
-        about_q = "" if np.isnan(self.khat_q) else f", k-hat of p / q {number(self.khat_q)}"
+        about = "the weights" if self.correction == WEIGHTED else "p / q"
+        about_q = "" if np.isnan(self.khat_q) else f", k-hat of {about} {number(self.khat_q)}"
         lines = [
             f"elpd_loo {self.elpd:.2f} (se {number(self.se)} over rows, {number(self.mcse)} over draws), "
             f"p_loo {number(self.p_loo)}; {self.rows.size} rows of {self.site}",
@@ -80,6 +83,8 @@ class Loo:
         ]
         if bad:
             lines.append(f"{bad} rows are not to be trusted: fit without them (zoo.Data of the other rows) to know.")
+        if self.outcome != "ok":
+            lines.append(f"The fit itself is not ok, and leave-one-out does not see it: {self.outcome}")
         if self.khat_q > self.good_k:
             lines.append("q covers the posterior too badly to be corrected: trust exact or nuts.")
         return "\n".join(map(wrap, lines))
@@ -105,6 +110,10 @@ def loo(posterior: Posterior, *, site: str | None = None) -> Loo:
     check_posteriors("loo", posterior)
     log_ratio, correction = _log_ratio(posterior)
     name, terms = _terms(posterior, site)
+    if bad := int((~(terms.max(axis=(0, 1)) > -np.inf)).sum()):  # NaN, or impossible under every draw
+        raise ValueError(
+            f"loo needs rows that some draw can give, got {bad} that none can ({posterior.outcome}). Run the fit anew."
+        )
     shape, flat = terms.shape[2:], terms.reshape(len(log_ratio), -1)
     r_eff = _effective(terms) if posterior.kind == "markov" else 1.0
     rows, error, khat, influence = _by_row(flat, log_ratio, r_eff)
@@ -122,6 +131,7 @@ def loo(posterior: Posterior, *, site: str | None = None) -> Loo:
         good_k=good_k(len(flat)),
         site=name,
         correction=correction,
+        outcome=posterior.outcome,
     )
 
 

@@ -57,7 +57,9 @@ def setup(dim: int, *, max_steps: int = 1000) -> Setup:
 def check_dim(dim: int) -> None:
     """Raises ValueError for a single coordinate."""
     if dim < 2:
-        raise ValueError("mclmc moves on a sphere of directions and needs at least 2 coordinates, got 1. Use 'nuts'.")
+        raise ValueError(
+            "microcanonical dynamics turn on a sphere of directions and need at least 2 coordinates, got 1. Use 'nuts'."
+        )
 
 
 def first_step(size: float, dim: int, share: float) -> float:

@@ -30,8 +30,8 @@ STATS = ("lp", "energy", "accept", "diverging")
 ACCEPT = ("full", "none")
 MAX_ENERGY_ERROR = 1000.0
 BIASED = {
-    "full": "minibatch gradients leave the energy's level sets, so nearly all trajectories of many coordinates are "
-    "refused: use 'hmc' on all rows, or 'sghmc'",
+    "full": "minibatch gradients leave the energy's level sets: the more coordinates, the more trajectories are "
+    "refused, and the law is only nearly right: use 'hmc' on all rows, or 'sghmc'",
     "none": "minibatch gradients heat the trajectory and nothing cools it: the law is too wide: use 'sghmc'",
 }
 

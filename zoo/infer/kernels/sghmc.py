@@ -59,7 +59,7 @@ def setup(
     """
     number("friction", friction, 0, 1, ".1")
     if gradient_noise is not None and gradient_noise != 0:
-        number("gradient_noise", gradient_noise, 0, float("inf"), "None (estimated)")
+        number("gradient_noise", gradient_noise, 0, float("inf"), "None (estimated), or 0")
     noise = {"kick": ("normal", (dim,)), **batch_noise(batch_size, sampling)}
     given = float("nan") if gradient_noise is None and batch_size is not None else float(gradient_noise or 0.0)
     numbers = {"friction": friction, "given": given}
@@ -90,16 +90,26 @@ def settle(
     """V, where it was not given: the variance of the whitened gradients of 32 minibatches, pooled over chains.
 
     Logs where beta exceeds the friction: noise then cannot be left out, only less of it injected.
+
+    Raises:
+        ValueError: If a noise was given and the gradient has none: what is left out would be missing.
     """
+    if constants["given"] > 0 and torch.equal(gradient(s.position), gradient(s.position)):
+        raise ValueError(
+            f"gradient_noise={float(constants['given']):g} is that of minibatches, and the gradient of all rows has "
+            "none. Give a batch_size, or leave gradient_noise out."
+        )
     if torch.isfinite(constants["given"]):
-        return s
-    grads = torch.stack([slope(gradient(s.position), mass) for _ in range(BATCHES)])
-    variance = grads.double().var(0).mean(0)
+        variance = constants["given"].expand(s.position.shape[1])
+    else:
+        grads = torch.stack([slope(gradient(s.position), mass) for _ in range(BATCHES)])
+        variance = grads.double().var(0).mean(0)
     share = float(tuned["step_size"] * variance.max() / 2 / constants["friction"])
     if share > 1:
         log.warning(
-            "sghmc: the gradient's noise alone is %.3g times what a friction of %.3g takes away: draws are too wide. "
-            "Lower step_size, raise batch_size or friction.", share, float(constants["friction"]),
+            "sghmc: gradient noise of this size alone is %.3g times what a friction of %.3g takes away, so none is "
+            "injected, and draws have the wrong width. Lower step_size, raise batch_size or friction.",
+            share, float(constants["friction"]),
         )  # fmt: skip
     return s._replace(variance=variance.to(s.position).expand_as(s.position).clone())
 
