@@ -125,8 +125,8 @@ def _diverging(posterior: Posterior) -> list[str]:
         return []
     total = posterior.shape[0] * posterior.shape[1]
     return [
-        f"{count} of {total} draws diverged, limit 0: lower step_size (or raise target_accept, where the method has one), "
-        "or reparameterise"
+        f"{count} of {total} draws diverged, limit 0: lower step_size (or raise target_accept, where there is one), or "
+        "reparameterise"
     ]
 
 
