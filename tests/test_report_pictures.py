@@ -193,7 +193,7 @@ def test_a_fit_without_its_model_is_drawn(tmp_path: Path) -> None:
 def test_what_cant_be_drawn() -> None:
     refused(lambda: zoo.plot(cases.line_fit(), "band"), r"\(n, 1\)", r"got \(12, 2\)", "Try kind 'surface'")
     refused(lambda: zoo.plot([], "band"), "at least one")
-    refused(lambda: zoo.plot(["fit.nc"], "band"), "got str", "zoo.open")  # type: ignore[list-item]
+    refused(lambda: zoo.plot(["fit.nc"], "band"), "got str", "zoo.open", error=TypeError)  # type: ignore[list-item]
     refused(lambda: zoo.plot([cases.line_fit(), cases.line_fit(cases.line_problem(n=13))]), "different data")
     refused(lambda: zoo.plot(schools(), "band"), "dict", "ppc")
 

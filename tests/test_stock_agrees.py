@@ -16,6 +16,7 @@ MODELS = {
     "coin_flip": {"n": 10, "heads": 7},
     "linear_regression": {"n": 15, "noise": None},
     "logistic_regression": {"n": 30},
+    "softmax_regression": {"n": 12},
 }
 
 
