@@ -155,4 +155,9 @@ PRIOR_EXCESS_KURTOSIS = 0.154634  # of f(1), divided by the number of hidden uni
 # -- one logit under a Gaussian ------------------------------------------------------------------------------
 
 # Quadrature: the integral of sigmoid(a) N(a | m, v); kappa: sigmoid(m / sqrt(1 + pi v / 8)) (MacKay 1992).
-LOGIT_INTEGRAL = {"m": 1.0, "v": 4.0, "exact": 0.647726438526, "kappa": 0.651056462046}
+LOGIT_INTEGRAL = {  # (m, v): exact, kappa
+    (1.0, 1.0): (0.696734670144, 0.700014440706),
+    (1.0, 4.0): (0.647726438526, 0.651056462046),
+    (2.0, 9.0): (0.717423985896, 0.718945541293),
+    (-1.5, 2.25): (0.254309339690, 0.251063302407),
+}

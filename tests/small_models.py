@@ -56,11 +56,11 @@ def steep_line() -> zoo.Problem:
     return zoo.Problem("steep line", model, zoo.Data(torch.stack([i, torch.ones_like(i)], 1), i))
 
 
-def one_logit() -> zoo.Problem:
-    """a ~ N(1, 2^2) scalar, one Bernoulli(sigmoid(a)) that was seen and carries no weight."""
+def one_logit(m: float = 1.0, v: float = 4.0) -> zoo.Problem:
+    """a ~ N(m, v) scalar, one Bernoulli(sigmoid(a)) that was seen and carries no weight."""
 
     def model(x: Tensor, y: Tensor | None = None) -> None:
-        a = pyro.sample("a", dist.Normal(x.new_ones(()), 2.0))
+        a = pyro.sample("a", dist.Normal(x.new_full((), m), v**0.5))
         with pyro.plate("data", x.shape[0]), pyro.poutine.mask(mask=False):
             pyro.sample("y", dist.Bernoulli(logits=a), obs=y)
 
