@@ -17,11 +17,11 @@ from .density import density
 from .engine import choose_engine, compiled_drive, eager_drive
 from .graph import COMPILING
 from .interrupt import stoppable
-from .march import Run, Show, Stats, collect
+from .march import Run, Show, Stats, at_start, collect
 from .progress import progress as progress_bar
 from .starts import starts
 from .stuck import Watch, patience
-from .subsample import SAMPLING, check_subsample
+from .subsample import batch_size, check_subsample
 from .verdict import judged
 from .warmup import Plan, warm
 
@@ -35,24 +35,21 @@ def _prepare(
     """The chains at their starts with a step function; also the engine chosen and the seconds to compile."""
     target = density(problem, "loop" if engine == "loop" else "auto", temperature)
     engine = choose_engine(engine, target, iterations)
-    setup = kernel.setup(target.dim, **own)
     position = starts(target, chains, seed, init)
-    fixed = {name: value.to(position.device) for name, value in setup.constants.items()}
-    setup = setup._replace(constants=fixed)
-    state = kernel.init(position, *target.value_and_grad(position), fixed)
+    setup, state = at_start(kernel, target, position, own)
     mass = masses.unit(position[0], masses.rank_of(kind, target.dim))
     watch = Watch(_name(kernel), patience(setup.target or kernel.TARGET_ACCEPT))
-    rows = [shape[-1] for kind, shape in setup.noise.values() if kind in SAMPLING]
-    n = check_subsample(problem, target.sites, rows[0]) if rows else 0
+    size = batch_size(setup.noise)
+    n = check_subsample(problem, target.sites, size) if size else 0
     run = Run(target, kernel, setup, seed, state, mass, {"step_size": 1.0, **setup.tuned}, watch, rows=n)
     if engine != "compiled":
-        run.drive = eager_drive(kernel, target, fixed)
+        run.drive = eager_drive(kernel, target, setup.constants)
         return run, engine, 0.0
     show(0, COMPILING)
     run.fill_noise()
     tuned = {name: position.new_tensor(value) for name, value in run.tuned.items()}
     example = (run.state, run.noise, tuned, run.mass, torch.tensor(1, device=position.device))
-    run.drive, engine, seconds = compiled_drive(kernel, target, fixed, example)
+    run.drive, engine, seconds = compiled_drive(kernel, target, setup.constants, example)
     return run, engine, seconds
 
 

@@ -15,7 +15,7 @@ from .kernel import Draw, Setup
 from .mass import Mass
 from .noise import BLOCK, noise_block
 from .stuck import Watch
-from .subsample import SAMPLING
+from .subsample import batch_size
 
 Stats = dict[str, Tensor]
 Stop = Callable[[], str]
@@ -56,8 +56,8 @@ class Run:
     @property
     def share(self) -> float:
         """M / n of a kernel on minibatches, else 1."""
-        shapes = [shape for kind, shape in self.setup.noise.values() if kind in SAMPLING]
-        return shapes[0][-1] / self.rows if shapes else 1.0
+        size = batch_size(self.setup.noise)
+        return size / self.rows if size else 1.0
 
     def fill_noise(self) -> None:
         """The block of noise that belongs to the current iteration; counts start anew."""
@@ -69,6 +69,13 @@ class Run:
         if "clock" in self.tuned:
             self.tuned["clock"] = 0 if self.sampling is None else self.iteration - self.sampling
         self.state = self.state._replace(completed=torch.zeros_like(completed))
+
+
+def at_start(kernel: Any, density: Density, at: Tensor, own: dict[str, Any]) -> tuple[Setup, Any]:
+    """The kernel's setup, its constants where the positions `at` (chain, dim) are, and its state there."""
+    setup = kernel.setup(density.dim, **own)
+    setup = setup._replace(constants={name: value.to(at.device) for name, value in setup.constants.items()})
+    return setup, kernel.init(at, *density.value_and_grad(at), setup.constants)
 
 
 def advance(run: Run, iterations: int, stop: Stop) -> tuple[Tensor, Stats, int]:

@@ -17,6 +17,11 @@ from zoo.core.sites import Sites
 SAMPLING = ("epochs", "replacement")
 
 
+def batch_size(noise: dict[str, tuple[str, tuple[int, ...]]]) -> int | None:
+    """M of the minibatches among a kernel's noise, None where it uses all rows."""
+    return next((shape[-1] for kind, shape in noise.values() if kind in SAMPLING), None)
+
+
 def check_subsample(problem: Problem, found: Sites, size: int) -> int:
     """The number of rows n of a problem whose data can be cut into batches of `size` rows.
 

@@ -15,13 +15,12 @@ from torch import Tensor
 
 from . import adapt, mass
 from .engine import eager_drive
-from .march import Run, Show, Stats, Stop, advance
+from .march import Run, Show, Stats, Stop, advance, at_start
 from .noise import BLOCK
 from .seeds import block_seed
 
 STEPS_IN = 10
 WAY_IN = 150
-Tensors = dict[str, Tensor]
 
 
 class Plan(NamedTuple):
@@ -58,9 +57,7 @@ def _come_in(run: Run, plan: Plan, stop: Stop, show: Show) -> tuple[Plan, tuple[
         The plan of what is left of warm-up, and what was drawn.
     """
     way = run.kernel.WAY_IN
-    setup, at = way.setup(run.density.dim), run.kernel.position_of(run.state)
-    setup = setup._replace(constants={name: value.to(at.device) for name, value in setup.constants.items()})
-    state = way.init(at, *run.density.value_and_grad(at), setup.constants)
+    setup, state = at_start(way, run.density, run.kernel.position_of(run.state), {})
     other = Run(run.density, way, setup, run.seed, state, run.mass, {"step_size": 1.0, **setup.tuned}, run.watch)
     other.drive = eager_drive(way, run.density, setup.constants)
     other.tuned["step_size"] = first_step_size(other, 0)

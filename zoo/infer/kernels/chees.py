@@ -95,7 +95,7 @@ def climbed(climb: Climb, rise: float, step_size: float, max_steps: int) -> Clim
     """One step of Adam on log T; T stays below `max_steps` / 2 leapfrog steps.
 
     No lower limit: a step size that is only being tried in warm-up must not drag T up with it, and a trajectory
-    has one leapfrog step anyway. T rises 2.5 % an iteration at most: it needs a warm-up of 300 and more.
+    has one leapfrog step anyway. T rises some 2.5 % an iteration: a short warm-up leaves it short.
     """
     if not math.isfinite(rise):
         return climb

@@ -80,8 +80,7 @@ def kinetic(p: Tensor, mass: Mass) -> Tensor:
 def turned(p: Tensor, grad: Tensor, time: Tensor) -> Tensor:
     """p after moving u = p / |p| for a time along a constant whitened gradient, |p| grown by r; all (chain, dim).
 
-    Written with exp(-delta), r |p| = e^delta (...) / 2, so that a steep gradient does not overflow; its e^delta
-    stays in |p|, capped where the trajectory has diverged anyway.
+    delta is capped at 40, so that a steep gradient does not overflow: there the trajectory has diverged anyway.
     """
     size = p.norm(dim=-1, keepdim=True)
     steep = grad.norm(dim=-1, keepdim=True)

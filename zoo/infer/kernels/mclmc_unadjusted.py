@@ -7,8 +7,7 @@ L is the length over which the direction is forgotten, sqrt(d) in coordinates in
 Nothing corrects the integrator's error: the bias is set by the variance of the energy error of a step, dH, which the
 step size is tuned to hold at 5e-4 for each dimension: for a normal dH of mean half its variance v,
     E min(1, exp(-dH)) = 2 Phi(-sqrt(v) / 2),    v = 5e-4 d
-is the acceptance that it is tuned to, though all is accepted. It mixes a dimension-free number of times faster than
-it should have to, and errs in the second moments by about a percent.
+is the acceptance that it is tuned to, though all is accepted.
 
 Source: Robnik, De Luca, Silverstein & Seljak 2023, "Microcanonical Hamiltonian Monte Carlo"; Robnik & Seljak 2024,
 "Fluctuation without dissipation".
@@ -36,7 +35,7 @@ STATS = ("lp", "accept", "diverging")
 WAY_IN = chees
 MAX_ENERGY_ERROR = 1000.0
 VARIANCE = 5e-4
-BIASED = "no accept step: second moments are off by about a percent: raise target_accept, or use 'mclmc'"
+BIASED = "no accept step: the integrator's error stays in the law: raise target_accept, or use 'mclmc'"
 
 
 class State(NamedTuple):

@@ -4,7 +4,7 @@
 
 D are the target's sds, learned in warm-up, e the step size. The proposal is symmetric, so no other factor enters.
 Tuned to accept .234 of its proposals (.44 of one coordinate), which is best for many independent coordinates: then
-e is near 2.4 / sqrt(dim), and a draw that is new costs some 3 dim iterations. It needs no gradient.
+e is near 2.4 / sqrt(dim). It needs no gradient.
 
 Slide prints a = max(ratio, 1) (Ambrogioni); this computes min(1, ratio).
 
