@@ -15,7 +15,7 @@ from tests.real_data import concrete, german_credit
 from tests.refusals import refused
 from zoo.__main__ import main
 from zoo.data import tables, uci
-from zoo.report.scores import scores
+from zoo.report.scores import headline
 
 F64 = torch.float64
 
@@ -45,7 +45,7 @@ def test_the_exact_line_on_concrete_has_the_published_scores(zoo_data) -> None:
     score = float(predictive.log_prob(data.y_test).mean()) - math.log(scale)
     assert rmse == pytest.approx(answer["rmse"], rel=1e-6)
     assert score == pytest.approx(answer["test_log_likelihood"], rel=1e-6)
-    found = scores(fit, fit.predict(data.x_test))  # by draws: Monte Carlo errors of about 5e-4 and 2e-4
+    found = headline(fit, fit.predict(data.x_test))  # by draws: Monte Carlo errors of about 5e-4 and 2e-4
     assert found["rmse"] == pytest.approx(answer["rmse"], abs=3e-3)
     assert found["log_lik"] == pytest.approx(answer["test_log_likelihood"], abs=1e-3)
     assert abs(found["log_lik"] + math.log(scale) - answer["test_log_likelihood"]) > 2

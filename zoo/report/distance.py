@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from torch import Tensor
 
 from zoo.core.diagnostics import constant, ess, rhat
@@ -14,10 +15,13 @@ from zoo.core.posterior import Posterior, check_posteriors
 from zoo.core.quantities import Quantity, point_sites, quantities, test_inputs, thin
 from zoo.core.tensors import to_numpy
 
+from .agreement import agreement, probabilities, total_variation
+from .density_ratio import density_facts
 from .differences import difference, unscored
-from .marginals import Marginal, distances, marginal
-from .scores import scores
-from .table import sentence, table, wrap
+from .joint import Draws, Part, joint_distances
+from .marginals import distances, marginal
+from .scores import headline
+from .table import joint_table, sentence, table, wrap
 
 OVER_CONFIDENT, UNDER_CONFIDENT, WRONG = 0.8, 1.25, 0.5
 # R-hat and ESS are judged at so many outputs and so many weights, evenly spread.
@@ -34,8 +38,12 @@ class Comparison:
         frame: One row a method, gold first: off (the largest difference of means, in gold's sds), z (the
             largest, in combined Monte Carlo errors), sd_ratio, w1 (1-Wasserstein, in gold's sds), w1_floor
             (what as many draws of gold itself would give), in50, in80, in95 (share of gold's draws
-            in the approximation's central intervals): medians over what is compared; rmse, accuracy, log_lik
-            (a row, original units), min_ess, ess_per_s, rhat_f, rhat_w, seconds, outcome, verdict.
+            in the approximation's central intervals): medians over what is compared; sw2 (sliced 2-Wasserstein)
+            with its floor, energy (distance), mmd, mmd_p (the chance of such an MMD between draws of gold): of all
+            that is compared, jointly, in gold's sds; agreement (share of equal classes) and tv (mean total
+            variation) of class probabilities; khat (of p / q) and elbo_gap (nats), where q has a density and the
+            evidence is known; rmse, accuracy, log_lik (a row, original units), min_ess, ess_per_s, rhat_f, rhat_w,
+            seconds, outcome, verdict, missing (what is NaN and why).
         sites: One row a method and coordinate: the same distances for each.
         notes: What to know before believing any of it: of gold, of fits of another model or of other
             hyperparameters (they may be compared, but no distance is then a method's error), of missing scores.
@@ -51,7 +59,8 @@ class Comparison:
         return tuple(sentence(row, self.sites) for row in self.frame.to_dict("records")[1:])
 
     def __str__(self) -> str:
-        return "\n".join([table(self.frame), *map(wrap, self.notes), *map(wrap, self.sentences)])
+        blocks = [table(self.frame), *joint_table(self.frame)]
+        return "\n".join([*blocks, *map(wrap, self.notes), *map(wrap, self.sentences)])
 
     __repr__ = __str__
 
@@ -82,26 +91,45 @@ def compare(gold: Posterior, *others: Posterior) -> Comparison:
                 f"{label} was run on other data (hash {fit.problem.hash}) than gold ({gold.problem.hash}). "
                 "Run both on one problem."
             )
-    truth, first = _judge(labels[0], gold)
-    marginals = {name: _marginal(gold, quantity) for name, quantity in truth.items()}
-    rows, sites, troubles = [first | {"verdict": "gold"}], [], _notes(first, gold)
+    truth = _judge(labels[0], gold)
+    rows, sites, troubles = [truth.row | {"verdict": "gold"}], [], _notes(truth.row, gold)
     foot = [difference(label, fit, gold) for label, fit in zip(labels, fits, strict=True)]
     for label, fit in zip(labels[1:], others, strict=True):
-        found, row = _judge(label, fit)
-        part = _distances(label, fit, found, truth, marginals)
+        mine = _judge(label, fit)
+        names = _in_common(mine, truth)
+        part = _distances(mine, truth, names)
         sites.append(part)
-        rows.append(row | _summary(part))
+        rows.append(mine.row | _summary(part) | _jointly(mine, truth, names))
         if troubles and rows[-1]["verdict"] == "agrees":
             rows[-1]["verdict"] = "not judged"  # a poor gold may hide a difference
     frame = pd.DataFrame(rows).reindex(columns=COLUMNS)
-    notes = (*troubles, *filter(None, foot), *([first["unscored"]] if first["unscored"] else []))
+    notes = (*troubles, *filter(None, foot), *([truth.row["unscored"]] if truth.row["unscored"] else []))
     return Comparison(frame, pd.concat(sites, ignore_index=True) if sites else pd.DataFrame(), notes)
 
 
 COLUMNS = [
     *("method", "kind", "chains", "draws", "off", "z", "sd_ratio", "w1", "w1_floor", "in50", "in80", "in95"),
-    *("scored_on", "rmse", "accuracy", "log_lik", "min_ess", "ess_per_s", "rhat_f", "rhat_w", "seconds"),
-    *("points", "outcome", "verdict"),
+    *(
+        "sw2",
+        "sw2_floor",
+        "energy",
+        "mmd",
+        "mmd_p",
+        "agreement",
+        "tv",
+        "khat",
+        "elbo_gap",
+        "scored_on",
+        "rmse",
+        "accuracy",
+        "log_lik",
+        "min_ess",
+        "ess_per_s",
+        "rhat_f",
+        "rhat_w",
+        "seconds",
+    ),
+    *("points", "outcome", "verdict", "missing"),
 ]
 
 
@@ -111,25 +139,39 @@ def _labels(fits: tuple[Posterior, ...]) -> list[str]:
     return [f"{n} {names[: i + 1].count(n)}" if n in names[:i] else n for i, n in enumerate(names)]
 
 
-def _judge(label: str, fit: Posterior) -> tuple[dict[str, Quantity], dict[str, Any]]:
-    """What may be compared, and everything about a fit that needs no gold."""
+class _Judged(NamedTuple):
+    """What may be compared of one fit, and everything about it that needs no gold (the row of the frame)."""
+
+    found: dict[str, Quantity]
+    parts: dict[str, Part]
+    weights: NDArray[np.float64] | None
+    classes: NDArray[np.float64] | None
+    row: dict[str, Any]
+
+
+def _judge(label: str, fit: Posterior) -> _Judged:
     predicted = fit.predict(test_inputs(fit))
     found = quantities(fit, predicted)
     seconds = float(sum(fit.seconds.values()))
+    facts, missing = density_facts(fit)
     row = {
         "method": label,
         "kind": fit.kind,
         "chains": fit.shape[0],
         "draws": fit.shape[1],
-        **scores(fit, predicted),
+        **headline(fit, predicted),
         **_convergence(fit, found),
+        **facts,
         "seconds": seconds,
         "points": ", ".join(point_sites(fit)),
         "outcome": fit.outcome,
+        "missing": "; ".join([*missing, *(["p: members are no draws"] if fit.kind == "members" else [])]),
     }
     row["unscored"] = "" if row["scored_on"] else unscored(fit, predicted)
     row["ess_per_s"] = row["min_ess"] / seconds if seconds > 0 else np.nan
-    return found, row
+    weights = None if fit.weights is None else to_numpy(fit.weights).astype(np.float64)
+    parts = {name: Part(q.values, marginal(q.values, weights, fit.kind)) for name, q in found.items()}
+    return _Judged(found, parts, weights, probabilities(fit, predicted), row)
 
 
 def _convergence(fit: Posterior, found: dict[str, Quantity]) -> dict[str, float]:
@@ -158,34 +200,42 @@ def _spread(value: Tensor) -> np.ndarray:
     return to_numpy(flat[:, :, thin(flat.shape[2], JUDGED)])
 
 
-def _marginal(fit: Posterior, quantity: Quantity) -> Marginal:
-    weights = None if fit.weights is None else to_numpy(fit.weights)
-    return marginal(quantity.values, weights, fit.kind)
-
-
-def _distances(
-    label: str,
-    fit: Posterior,
-    found: dict[str, Quantity],
-    truth: dict[str, Quantity],
-    marginals: dict[str, Marginal],
-) -> pd.DataFrame:
-    """The long frame of one approximation: a row a coordinate."""
-    parts = []
-    for name, gold in truth.items():
-        if name not in found or found[name].labels != gold.labels:
-            continue
-        mine, right = _marginal(fit, found[name]), marginals[name]
-        facts: dict[str, Any] = {"method": label, "quantity": name, "coordinate": gold.labels}
-        facts |= {"gold_mean": right.mean, "gold_sd": right.sd, "mean": mine.mean, "sd": mine.sd}
-        facts |= distances(right, mine)
-        parts.append(pd.DataFrame(facts | {"constant": right.constant, "point": found[name].point}))
-    if not parts:
+def _in_common(mine: _Judged, truth: _Judged) -> list[str]:
+    """The quantities that both have, at the same coordinates."""
+    names = [n for n, gold in truth.found.items() if n in mine.found and mine.found[n].labels == gold.labels]
+    if not names:
+        label = mine.row["method"]
         raise ValueError(
-            f"{label} and gold have nothing to compare: gold has {sorted(truth)}, {label} {sorted(found)}. "
+            f"{label} and gold have nothing to compare: gold has {sorted(truth.found)}, {label} {sorted(mine.found)}. "
             "Name common sites: zoo.Problem(..., compare=(...))."
         )
+    return names
+
+
+def _distances(mine: _Judged, truth: _Judged, names: list[str]) -> pd.DataFrame:
+    """The long frame of one approximation: a row a coordinate."""
+    parts = []
+    for name in names:
+        own, right = mine.parts[name].marginal, truth.parts[name].marginal
+        facts: dict[str, Any] = {"method": mine.row["method"], "quantity": name}
+        facts |= {"coordinate": truth.found[name].labels}
+        facts |= {"gold_mean": right.mean, "gold_sd": right.sd, "mean": own.mean, "sd": own.sd}
+        facts |= distances(right, own)
+        parts.append(pd.DataFrame(facts | {"constant": right.constant, "point": mine.found[name].point}))
     return pd.concat(parts, ignore_index=True)
+
+
+def _jointly(mine: _Judged, truth: _Judged, names: list[str]) -> dict[str, float]:
+    """Distances of all quantities together, and of class probabilities row by row."""
+    pair = [
+        Draws({name: of.parts[name] for name in names}, of.weights, of.row["kind"], of.row["min_ess"])
+        for of in (truth, mine)
+    ]
+    out = joint_distances(*pair)
+    if mine.classes is not None and truth.classes is not None and mine.classes.shape == truth.classes.shape:
+        p, q = truth.classes, mine.classes
+        out |= {"agreement": agreement(p, q), "tv": total_variation(p, q)}
+    return out
 
 
 def _summary(part: pd.DataFrame) -> dict[str, Any]:

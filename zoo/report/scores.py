@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import logsumexp
 from torch import Tensor
 
 from zoo.core import units
@@ -39,10 +38,18 @@ def log_likelihood(terms: ArrayLike, weights: ArrayLike | None = None) -> float:
         terms: Log likelihoods (chain, draw, m).
         weights: (chain, draw) or None.
     """
+    return float(log_densities(terms, weights).mean())
+
+
+def log_densities(terms: ArrayLike, weights: ArrayLike | None = None) -> Array:
+    """log sum_s w_s p(y_i | draw s) of each row (m,); see `log_likelihood`."""
     terms = np.asarray(terms, dtype=np.float64)
     flat = terms.reshape(-1, terms.shape[-1])
     share = np.ones(len(flat)) if weights is None else np.asarray(weights, dtype=np.float64).reshape(-1)
-    return float(logsumexp(flat, axis=0, b=(share / share.sum())[:, None]).mean())
+    top = flat.max(axis=0)
+    top = np.where(np.isfinite(top), top, 0.0)  # a row that no draw can give has -inf, without a warning
+    with np.errstate(divide="ignore"):
+        return np.asarray(top + np.log(share / share.sum() @ np.exp(flat - top)))
 
 
 def accuracy(mean: ArrayLike, y: ArrayLike) -> float:
@@ -52,7 +59,7 @@ def accuracy(mean: ArrayLike, y: ArrayLike) -> float:
     return float((guess == y).mean())
 
 
-def scores(posterior: Posterior, predicted: dict[str, Tensor]) -> dict[str, Any]:
+def headline(posterior: Posterior, predicted: dict[str, Tensor]) -> dict[str, Any]:
     """RMSE or accuracy, and log likelihood a row, on the test rows; where there are none, the training rows.
 
     Args:

@@ -49,6 +49,50 @@ def _cells(row: dict[str, Any], score: str) -> list[str]:
     ]
 
 
+JOINT = {
+    "sw2": ("SW2", "sliced 2-Wasserstein distance"),
+    "sw2_floor": ("floor", "of as many gold draws"),
+    "energy": ("energy", "energy distance"),
+    "mmd": ("MMD", "maximum mean discrepancy, Gaussian kernel"),
+    "mmd_p": ("p", "chance of such an MMD between draws of gold"),
+    "agreement": ("agree", "share of rows of equal most probable class"),
+    "tv": ("TV", "mean total variation of class probabilities"),
+    "khat": ("k-hat", "shape of the tail of p/q, good below 0.7"),
+    "elbo_gap": ("ELBO gap", "log evidence - ELBO, nats"),
+}
+
+
+def joint_table(frame: pd.DataFrame) -> list[str]:
+    """What is of all coordinates together, and of q's own density, as a second table; [] where there is none of it."""
+    shown = {name: short for name, (short, _) in JOINT.items() if not frame[name].isna().all()}
+    if not shown:
+        return []
+    rows = [[row["method"][:14], *(number(row[n], 3) for n in shown)] for row in frame.to_dict("records")]
+    legend = "; ".join(f"{short}: {JOINT[name][1]}" for name, short in shown.items())
+    if "sw2" in shown:
+        legend += "; SW2 to p are of all coordinates jointly, in gold sds"
+    said = _missing(frame, list(shown.values()))
+    return [_aligned([["method", *shown.values()], *rows]), wrap(f"{legend}."), *([wrap(said)] if said else [])]
+
+
+def _missing(frame: pd.DataFrame, shown: list[str]) -> str:
+    """Why some of what is shown is "-", and of which methods."""
+    said: dict[str, list[str]] = {}
+    for row in frame.to_dict("records"):
+        for what, _, why in (reason.partition(": ") for reason in row["missing"].split("; ") if reason):
+            if names := [name for name in what.split(", ") if name in shown]:
+                said.setdefault(f"{' and '.join(names)}: {why}", []).append(row["method"])
+    return "".join(f"No {reason} ({', '.join(methods)}). " for reason, methods in said.items()).strip()
+
+
+def _aligned(lines: list[list[str]]) -> str:
+    widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
+    gap = "  " if sum(widths) + 2 * len(widths) <= WIDTH else " "
+    return "\n".join(
+        gap.join([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])]).rstrip() for line in lines
+    )
+
+
 def table(frame: pd.DataFrame) -> str:
     """The frame of a `Comparison`, aligned, with a legend."""
     rows = frame.to_dict("records")
@@ -56,11 +100,7 @@ def table(frame: pd.DataFrame) -> str:
     short = {"rmse": "RMSE", "accuracy": "acc."}[score]
     head = ["method", "draws", "off", "z", "sd", "W1", "floor", "in"]
     head += [short, "loglik", "ESS", "ESS/s", "Rf", "Rw", "s"]
-    lines = [head, *[_cells(row, score) for row in rows]]
-    widths = [max(len(line[i]) for line in lines) for i in range(len(head))]
-    gap = "  " if sum(widths) + 2 * len(widths) <= WIDTH else " "
-    padded = [[line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])] for line in lines]
-    return "\n".join([*[gap.join(line).rstrip() for line in padded], *_legend(rows, short)])
+    return "\n".join([_aligned([head, *[_cells(row, score) for row in rows]]), *_legend(rows, short)])
 
 
 def _legend(rows: list[dict[str, Any]], short: str) -> list[str]:
