@@ -25,6 +25,7 @@ _DOORS = {
     "run": "zoo.infer.dispatch",
     "compare": "zoo.report.distance",
     "loo": "zoo.report.loo",
+    "scores": "zoo.report.scored",
     "check_predictive": "zoo.report.predictive_checks",
     "open": "zoo.report.files",
     "plot": "zoo.report.pictures",
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from zoo.report.loo import loo as loo
     from zoo.report.pictures import plot as plot
     from zoo.report.predictive_checks import check_predictive as check_predictive
+    from zoo.report.scored import scores as scores
 
 
 def names() -> list[str]:

@@ -1,4 +1,4 @@
-"""Scores of predictions on held-out rows, in the original units of y."""
+"""Scores of predictions, one function each; lengths in the original units of y."""
 
 from __future__ import annotations
 
@@ -57,6 +57,47 @@ def accuracy(mean: ArrayLike, y: ArrayLike) -> float:
     mean, y = np.asarray(mean), np.asarray(y)
     guess = mean > 0.5 if mean.ndim == y.ndim else mean.argmax(axis=-1)
     return float((guess == y).mean())
+
+
+def crps(draws: ArrayLike, y: ArrayLike) -> Array:
+    """Continuous ranked probability score of each row: E|Y - y| - E|Y - Y'| / 2, Y and Y' predictive draws.
+
+    The integral of (F(t) - 1[y <= t])^2 over t, in the units of y; for a point prediction the absolute error. Y and
+    Y' are different draws, so that few draws are not scored worse than many.
+
+    Args:
+        draws: Of y (S, m), of equal weight.
+        y: Targets (m,).
+
+    Returns:
+        Scores (m,); lower is better.
+
+    Source: Gneiting, Raftery 2007, eq. 21; Ferro 2014 (different draws).
+    """
+    # From y: what is large in both does not round.
+    apart = np.sort(np.asarray(draws, dtype=np.float64) - np.asarray(y, dtype=np.float64), axis=0)
+    count = len(apart)
+    if count == 1:
+        return np.abs(apart[0])
+    rank = 2.0 * np.arange(1, count + 1) - count - 1
+    return np.asarray(np.abs(apart).mean(axis=0) - rank @ apart / (count * (count - 1)))
+
+
+def brier(p: ArrayLike, y: ArrayLike) -> Array:
+    """Brier score of each row: sum_k (p_k - 1[y = k])^2, halved for two classes, where it is (p_1 - y)^2.
+
+    Args:
+        p: Probabilities (m, classes).
+        y: Labels 0 ... classes - 1 (m,).
+
+    Returns:
+        Scores (m,), from 0 to 1 for two classes and to 2 for more; lower is better.
+
+    Source: Brier 1950; Gneiting, Raftery 2007, section 4.1.
+    """
+    p = np.asarray(p, dtype=np.float64)
+    hit = np.asarray(y, dtype=np.int64)[:, None] == np.arange(p.shape[1])
+    return np.asarray(((p - hit) ** 2).sum(axis=1) / (2 if p.shape[1] == 2 else 1))
 
 
 def headline(posterior: Posterior, predicted: dict[str, Tensor]) -> dict[str, Any]:
