@@ -15,7 +15,7 @@ from torch import Tensor
 from guides.places import check_points, moves, place
 from guides.point import at_point
 from guides.prototype import Latent, latents
-from guides.supports import unconstrain
+from guides.supports import is_real, unconstrain
 
 
 def normal(
@@ -62,7 +62,7 @@ def normal(
             moving.extend(moves(model, found, args, kwargs))
 
         def family(latent: Latent, support: Any) -> Any:
-            return at_point(latent, support) if latent.name in point else _family(latent, init_scale, support)
+            return at_point(latent, support) if latent.name in point else at_normal(latent, init_scale, support)
 
         return place(model, found, family, args, kwargs, follow=bool(moving))
 
@@ -70,8 +70,8 @@ def normal(
     return guide
 
 
-def _family(latent: Latent, init_scale: float, support: Any) -> Any:
-    """The distribution q of one site, on the support it has now."""
+def at_normal(latent: Latent, init_scale: float, support: Any) -> Any:
+    """N(loc, scale^2) on the site's unconstrained coordinates, on the support it has now."""
     k = latent.event_dim
     loc = pyro.param(f"{latent.name}.loc", latent.start.clone, event_dim=k)
     scale = pyro.param(
@@ -82,13 +82,7 @@ def _family(latent: Latent, init_scale: float, support: Any) -> Any:
     )
     base = dist.Normal(loc, scale).to_event(k)
     transform = unconstrain(support, latent.name)
-    return base if _is_real(support) else dist.TransformedDistribution(base, [_cached(transform)])
-
-
-def _is_real(support: Any) -> bool:
-    while isinstance(support, constraints.independent):
-        support = support.base_constraint
-    return support is constraints.real or support is constraints.real_vector
+    return base if is_real(support) else dist.TransformedDistribution(base, [_cached(transform)])
 
 
 def _cached(transform: Any) -> Any:

@@ -44,7 +44,7 @@ def place(
     Args:
         model: The Pyro model.
         found: Its latent sites.
-        family: (latent, its present support) -> distribution.
+        family: (latent with its present prior, its present support) -> distribution.
         args, kwargs: The model's arguments.
         follow: Run the model to learn each support anew; needed where one depends on another latent.
     """
@@ -67,7 +67,8 @@ class _Approximate(Messenger):
 
     def _pyro_sample(self, msg: Any) -> None:
         if msg["name"] in self.found:
-            msg["fn"] = self.family(self.found[msg["name"]], msg["fn"].support)
+            latent = self.found[msg["name"]]._replace(prior=msg["fn"])
+            msg["fn"] = self.family(latent, msg["fn"].support)
 
     def _pyro_post_sample(self, msg: Any) -> None:
         if msg["name"] in self.found:
@@ -77,10 +78,11 @@ class _Approximate(Messenger):
 def _beside(
     model: Callable[..., Any], found: dict[str, Latent], family: Family, args: Any, kwargs: Any
 ) -> dict[str, Tensor]:
-    """Runs the model with q in the place of the priors; its observations stay hidden."""
+    """Runs the model with q in the place of the priors; its observations stay hidden, noise of q does not."""
 
     def hidden(msg: Any) -> bool:
-        return msg["type"] == "sample" and msg["name"] not in found
+        own = msg["name"] in found or msg["infer"].get("is_auxiliary")
+        return msg["type"] == "sample" and not own
 
     with poutine.block(hide_fn=hidden), _Approximate(found, family) as guide:
         model(*args, **kwargs)

@@ -20,7 +20,7 @@ class Latent(NamedTuple):
     """A latent site: its support, first value, first unconstrained coordinates and plates.
 
     `event_dim` counts the event axes of the coordinates (a simplex of k has k - 1 of them, in one axis),
-    `value_dim` those of the value.
+    `value_dim` those of the value. `prior` is the distribution that the model gave the site in this run.
     """
 
     name: str
@@ -30,6 +30,7 @@ class Latent(NamedTuple):
     event_dim: int
     value_dim: int
     frames: tuple[Any, ...]
+    prior: Any = None
 
 
 def _latent(site: Any) -> Latent:
@@ -43,7 +44,7 @@ def _latent(site: Any) -> Latent:
                 f"site '{name}' lies in plate '{frame.name}', which shows {frame.size} of its {frame.full_size} rows "
                 "at a time; this guide has parameters of single rows. Use a plate of all rows, or an encoder."
             )
-    return Latent(name, fn.support, value, start, event_dim, fn.event_dim, frames)
+    return Latent(name, fn.support, value, start, event_dim, fn.event_dim, frames, fn)
 
 
 def latents(model: Callable[..., Any], init: Callable[..., Any], args: Any, kwargs: Any) -> dict[str, Latent]:

@@ -84,6 +84,13 @@ def _side(length: int) -> int:
     return k
 
 
+def is_real(support: Any) -> bool:
+    """Whether a support is the whole real line, coordinate by coordinate."""
+    while isinstance(support, constraints.independent):
+        support = support.base_constraint
+    return support is constraints.real or support is constraints.real_vector
+
+
 def unconstrain(support: Any, site: str) -> transforms.Transform:
     """The bijection from unconstrained coordinates to `support`.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -186,16 +187,18 @@ class _Source:
     """Noise and batches of every step, functions of (seed, restart, step) only."""
 
     def __init__(self, fit: Fit, particles: int, batch_size: int | None, seed: int) -> None:
-        self.fit, self.particles, self.size, self.seed = fit, particles, batch_size, seed
+        self.fit, self.size, self.seed = fit, batch_size, seed
         self.restarts = len(fit.start)
-        self.length = max(1, min(BLOCK, BLOCK_NUMBERS // max(1, particles * fit.noise_size)))
         data = fit.problem.data
+        rows = len(data.x) if isinstance(data, Data) and batch_size is None else batch_size
+        self.shape = (particles, rows) if fit.by_row and rows else (particles,)
+        self.length = max(1, min(BLOCK, BLOCK_NUMBERS // max(1, math.prod(self.shape) * fit.noise_size)))
         self.data = (data.x, data.y) if isinstance(data, Data) else None
         self.scale = 1.0 if batch_size is None else len(fit.problem.tensor) / batch_size
 
     def block(self, index: int) -> tuple[Tensor, int]:
-        """Noise (restart, step, particle, noise_size) of one block, and its number of steps."""
-        shape = (self.length, self.particles)
+        """Noise (restart, step, particle, [row,] noise_size) of one block, and its number of steps."""
+        shape = (self.length, *self.shape)
         rows = [self.fit.noise(self.seed, r, index, shape) for r in range(self.restarts)]
         return torch.stack(rows), self.length
 

@@ -142,8 +142,12 @@ def site_kl(q: Any, p: Any, analytic: bool, point: bool = False) -> Tensor:
 
     `point`: it has no spread. Then replicates of what was seen must not count: a q integrates their density to 1,
     while a point would take it as evidence for whatever makes that density high, such as a small noise.
+
+    A q may state its KL itself, as an attribute of its distribution.
     """
     if analytic and _plain(q) and _plain(p):
+        if hasattr(q["fn"], "kl"):
+            return q["fn"].kl.sum(dtype=torch.float64)
         ours, prior = _base_normal(q["fn"]), _base_normal(p["fn"])
         if ours is not None and prior is not None:
             return kl_divergence(ours, prior).sum(dtype=torch.float64)
@@ -186,12 +190,19 @@ def combine(
 
 
 def run(
-    model: Callable[..., Any], guide: Callable[..., Any], args: Any, kwargs: Any
+    model: Callable[..., Any],
+    guide: Callable[..., Any],
+    args: Any,
+    kwargs: Any,
+    value: Callable[[Any], Any] = lambda msg: msg["value"],
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Messages of the guide, and of the model on the guide's values. Handlers outside answer the guide."""
+    """Messages of the guide, and of the model on the guide's values. Handlers outside answer the guide.
+
+    `value`: a message of the guide -> what the model gets.
+    """
     with Record() as q:
         guide(*args, **kwargs)
-    values = {name: msg["value"] for name, msg in q.sites.items() if is_choice(msg)}
+    values = {name: value(msg) for name, msg in q.sites.items() if is_choice(msg)}
     with Record() as p, Values(values):
         model(*args, **kwargs)
     return q.sites, p.sites

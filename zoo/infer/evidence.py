@@ -73,6 +73,8 @@ def evidence_bar(
         raise ValueError(f"moments must be from 2 to steps + 1 = {steps + 1}, got {moments}.")
     problem = problem.to(dtype=torch.float64)
     fit = set_up(problem, guide, guide_options or {}, (), 1, seed)
+    if fit.no_density:
+        raise ValueError(f"the bar needs a q with a density: {fit.no_density}. Try guide='normal'.")
     if fit.points or fit.engine != "vmap":
         raise ValueError(f"the bar needs a guide that is a function of standard normals, got {guide!r}. Try 'normal'.")
     at = {round(steps * (i / (moments - 1)) ** 2) for i in range(moments)}

@@ -54,11 +54,15 @@ DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {torch.ops.aten.tanh.default: _t
 def trace(function: Callable[..., Tensors], example: Sequence[Tensor]) -> torch.fx.GraphModule:
     """The graph of tensor operations of `function(*example)`.
 
-    Every example tensor is cloned first: a tensor passed twice would make the tracer merge the two inputs.
+    Every example tensor is cloned first: a tensor passed twice would make the tracer merge the two inputs. What no
+    result depends on is left out: a guide's draws that the model takes in another form, say.
     """
     separate = [e.clone() for e in example]
     with pyro_state(validate=False):
-        return make_fx(function, decomposition_table=DECOMPOSITIONS)(*separate)
+        graph = make_fx(function, decomposition_table=DECOMPOSITIONS)(*separate)
+    graph.graph.eliminate_dead_code()
+    graph.recompile()
+    return graph
 
 
 def compile_graph(function: Callable[..., Tensors], example: Sequence[Tensor]) -> Compiled:

@@ -20,7 +20,7 @@ from zoo.core.randomness import seeded
 from .elbo import Terms, combine, is_choice, run
 from .prepared import ALL, Batch, Layout, Messages, Prepared, arguments, check_batch, check_sites, quiet
 from .seeds import block_seed
-from .variational import finish
+from .variational import finish, fixed_sites
 
 
 class Looped:
@@ -28,12 +28,14 @@ class Looped:
 
     engine = "loop"
     noise_size = 1
+    by_row = False
 
     def __init__(self, problem: Problem, prepared: list[Prepared]) -> None:
         first = prepared[0]
         self.problem, self.guide = problem, first.guide
         self.plate = problem.names["plate"]
         self.analytic = bool(getattr(first.guide, "mean_field", False))
+        self.no_density = str(getattr(first.guide, "no_density", ""))
         self.leaves = first.params
         self.layout = Layout({n: v.shape for n, v in first.params.items()}, first.constraints, {})
         self.start = torch.stack([torch.cat([v.detach().reshape(-1) for v in p.params.values()]) for p in prepared])
@@ -62,8 +64,7 @@ class Looped:
                 f"the guide's sites {stuck} cannot be reparameterised, so the ELBO has no pathwise gradient. "
                 "Use a continuous family with rsample."
             )
-        both = [n for n, m in q1.items() if is_choice(m) and n in p1]
-        return tuple(n for n in both if torch.equal(q1[n]["value"], q2[n]["value"]))
+        return fixed_sites(self.guide, q1, q2, p1)
 
     def gradient(self, params: Tensor, noise: Tensor, batch: Batch = ALL, scale: float = 1.0) -> tuple[Tensor, Terms]:
         """As `Variational.gradient`; noise (restart, particle, 1) are seeds."""

@@ -7,7 +7,8 @@ guides that are no function of standard normals or that hide parameters in modul
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -33,7 +34,11 @@ from .prepared import (
     own_parameters,
     quiet,
 )
+from .product import Product
+from .rows import terms_by_row, why_not
 from .seeds import block_seed
+
+logger = logging.getLogger("zoo")
 
 
 def finish(q: Messages, p: Messages, points: Sequence[str]) -> tuple[dict[str, Tensor], Tensor, Tensor]:
@@ -58,6 +63,25 @@ def finish(q: Messages, p: Messages, points: Sequence[str]) -> tuple[dict[str, T
     return values, lp, logq
 
 
+def _can_row(problem: Problem) -> bool:
+    reason = why_not(problem)
+    if reason:
+        logger.info("svi: one noise for all rows of a step, because %s", reason)
+    return not reason
+
+
+def _factored(msg: Any) -> Any:
+    """What the model gets of a guide's message: a product of a row's factors and M unmultiplied."""
+    factors = getattr(msg["fn"], "factors", None)
+    return msg["value"] if factors is None else Product(*factors)
+
+
+def fixed_sites(guide: Guide, q1: Messages, q2: Messages, p: Messages) -> tuple[str, ...]:
+    """Sites that have the same value in two runs of a guide; a guide may name in `random_sites` those that vary."""
+    both = [n for n, m in q1.items() if is_choice(m) and n in p and n not in getattr(guide, "random_sites", ())]
+    return tuple(n for n in both if torch.equal(q1[n]["value"], q2[n]["value"]))
+
+
 class Variational:
     """The pure engine: everything as a function of (flat parameters, flat noise).
 
@@ -65,6 +89,8 @@ class Variational:
         start: (restart, size) first parameters.
         noise_size: Standard normals that one draw of the guide consumes.
         points: Sites that the guide gives no spread.
+        no_density: Why log q and the ELBO mean nothing for this guide, or "".
+        by_row: Whether a step takes noise for each row of its batch, (particle, row, noise_size).
     """
 
     engine = "vmap"
@@ -75,6 +101,9 @@ class Variational:
         self.plate = problem.names["plate"]
         self.analytic = bool(getattr(first.guide, "mean_field", False))
         self.along = bool(getattr(first.guide, "along_draws", False))
+        self.no_density = str(getattr(first.guide, "no_density", ""))
+        self.by_row = bool(getattr(first.guide, "by_row", False)) and _can_row(problem)
+        self.unmultiplied = self.by_row
         shapes = {name: value.shape for name, value in first.params.items()}
         self.layout = Layout(shapes, first.constraints, own_parameters(first))
         self.start = torch.stack([torch.cat([v.detach().reshape(-1) for v in p.params.values()]) for p in prepared])
@@ -92,11 +121,8 @@ class Variational:
                 ):
                     draws.append(run(self.problem.model, self._with(params), args, kwargs))
         check_sites(*draws[0])
-        (q1, _), (q2, _) = draws
-        fixed = [
-            n for n, m in q1.items() if n in draws[0][1] and is_choice(m) and torch.equal(m["value"], q2[n]["value"])
-        ]
-        return noise.used, tuple(fixed)
+        (q1, p1), (q2, _) = draws
+        return noise.used, fixed_sites(self.guide, q1, q2, p1)
 
     def _with(self, flat: Tensor) -> Guide:
         """The guide, reading the parameters it keeps in itself from `flat`."""
@@ -107,10 +133,22 @@ class Variational:
         module: Any = self.guide
         return lambda *args, **kwargs: torch.func.functional_call(module, own, args, kwargs)
 
-    def _run(self, flat: Tensor, noise: Tensor, given: Any) -> tuple[Messages, Messages]:
+    def _run(
+        self, flat: Tensor, noise: Tensor, given: Any, value: Callable[[Any], Any] = lambda msg: msg["value"]
+    ) -> tuple[Messages, Messages]:
         args, kwargs = given
         with BaseNoise(noise), Parameters(self.layout.split(flat), self.layout.constraints):
-            return run(self.problem.model, self._with(flat), args, kwargs)
+            return run(self.problem.model, self._with(flat), args, kwargs, value)
+
+    def _by_row(self, flat: Tensor, noise: Tensor, x: Tensor | None, y: Tensor | None, scale: Any) -> Terms:
+        data: Any = self.problem.data
+
+        def one(e: Tensor, row: Tensor, target: Tensor) -> Terms:
+            given = arguments(self.problem, row, target)
+            q, p = self._run(flat, e, given, _factored if self.unmultiplied else lambda msg: msg["value"])
+            return combine(q, p, self.plate, 1.0, self.analytic, self.points)
+
+        return terms_by_row(one, noise, data.x if x is None else x, data.y if y is None else y, scale)
 
     def _along_draws(self, flat: Tensor, q: Messages, given: Any) -> Messages:
         """The guide's messages on the same draws, with parameters that carry no gradient."""
@@ -125,11 +163,15 @@ class Variational:
     ) -> Terms:
         """One restart's ELBO, averaged over particles. flat (size,), noise (particle, noise_size).
 
+        noise (particle, row, noise_size): every row with its own, see `zoo.infer.rows`.
+
         `along`: differentiate log q along the draws only. What is left out, its derivative by the parameters at a
         fixed draw, has mean 0; without it the gradient of a q that is exact is 0 for every draw.
 
         Source: Roeder, Wu & Duvenaud 2017, "Sticking the landing".
         """
+        if noise.dim() == 3:
+            return self._by_row(flat, noise, x, y, scale)
 
         def one(row: Tensor) -> Terms:
             given = arguments(self.problem, x, y)
@@ -147,7 +189,7 @@ class Variational:
 
         Args:
             params: (restart, size).
-            noise: (restart, particle, noise_size).
+            noise: (restart, particle, noise_size) or (restart, particle, row, noise_size).
             batch: Rows of the data, the same for all restarts or one set for each; None: all of them.
             scale: n / rows.
 
@@ -183,7 +225,24 @@ class Variational:
         """Takes one gradient and two draws as the ascent will; raises what vmap has against guide or model."""
         with quiet():
             self.gradient(self.start, self.noise(0, 0, 0, (len(self.start), 2)))
+            if self.by_row:
+                self._check_rows()
         self.draw(self.start[0], self.noise(0, 0, 0, (2,)))
+
+    def _check_rows(self) -> None:
+        """Falls back where rows on their own, all with one noise, do not add up to the whole."""
+        flat, noise = self.start[0], self.noise(0, 0, 0, (1,))
+        whole = self.terms(flat, noise, None, None, 1.0).elbo
+        data: Any = self.problem.data
+        each = noise.unsqueeze(1).expand(1, len(data.x), -1)
+        for self.unmultiplied in (True, False):
+            try:
+                if torch.allclose(self.terms(flat, each, None, None, 1.0).elbo, whole, rtol=1e-4, atol=1e-3):
+                    return
+            except (RuntimeError, TypeError, AttributeError, NotImplementedError):
+                continue
+        logger.info("svi: one noise for all rows of a step, because the model cannot be evaluated row by row")
+        self.by_row = False
 
     def check_batch(self, rows: int) -> None:
         """Refuses a guide that is tied to all rows of the data."""

@@ -27,6 +27,8 @@ def log_ratio(posterior: Posterior) -> Array | str:
         posterior: Any method's result.
     """
     stats = posterior.stats
+    if reason := posterior.settings.get("no_density"):
+        return str(reason)
     if posterior.kind == "members" or point_sites(posterior):
         return "points have no density"
     if "logq" not in stats or posterior.weights is not None:

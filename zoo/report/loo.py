@@ -161,6 +161,8 @@ def _log_ratio(posterior: Posterior) -> tuple[Array, str]:
     method, count = posterior.method, posterior.shape[0] * posterior.shape[1]
     if method == "prior":
         raise ValueError("loo needs draws that know y, got draws of the prior. Run exact, laplace, svi or nuts.")
+    if reason := posterior.settings.get("no_density"):
+        raise ValueError(f"loo needs draws of a density: {reason}. Run laplace, svi with guide='normal', or nuts.")
     points = ", ".join(point_sites(posterior)) or ("all of them" if posterior.kind == "members" else "")
     if points:
         raise ValueError(

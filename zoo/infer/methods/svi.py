@@ -82,8 +82,9 @@ def fit(
         max_seconds: End in order after this long and keep what there is.
 
     Returns:
-        `Posterior` of kind "iid"; history elbo, expected_log_likelihood, kl (restart, step); stats lp, logq;
-        settings elbo (of the best restart), elbo_se, elbo_restarts, best, elbo_is_bound, point, engine.
+        `Posterior` of kind "iid"; history elbo, expected_log_likelihood, kl (restart, step); stats lp, logq (not
+        where q has no density); settings elbo (of the best restart), elbo_se, elbo_restarts, best, elbo_is_bound,
+        no_density (why q has none, or ""), point, engine.
 
     Raises:
         ValueError: For options out of range, unknown guides, and guides that do not fit the model.
@@ -177,6 +178,8 @@ def _draws(fit: Fit, params: Tensor, draws: int, seed: int) -> tuple[dict[str, T
         values = {name: torch.cat([part[0][name] for part in parts]) for name in parts[0][0]}
         rows.append((values, torch.cat([part[1] for part in parts]), torch.cat([part[2] for part in parts])))
     stats = {"lp": torch.stack([row[1] for row in rows]), "logq": torch.stack([row[2] for row in rows])}
+    if fit.no_density:
+        del stats["logq"]
     return {name: torch.stack([row[0][name] for row in rows]) for name in rows[0][0]}, stats
 
 
@@ -198,7 +201,8 @@ def _settings(fit: Fit, climbed: Climb, seed: int, guide: Any) -> dict[str, Any]
         "elbo_restarts": list(elbo),
         "best": best,
         # A point has no density: its ELBO is log p(y, m) and bounds nothing.
-        "elbo_is_bound": not fit.points,
+        "elbo_is_bound": not fit.points and not fit.no_density,
+        "no_density": fit.no_density,
     }
 
 
