@@ -92,32 +92,44 @@ def _begin(s: State, p: Tensor, energy: Tensor, planned: Tensor, starting: Tenso
     )
 
 
+def planned_steps(length: Tensor, step_size: Tensor, jitter: Tensor, fraction: Tensor, most: Tensor) -> Tensor:
+    """ceil(length (1 + jitter (2 u - 1)) / e), at least 1 and at most `most`; fraction u (chain,)."""
+    time = length.double() * (1 + jitter * (2 * fraction - 1))
+    # A length that is a whole number of steps must not become one more by rounding.
+    count = torch.ceil(time / step_size.double() * (1 - 1e-6))
+    return torch.minimum(count.clamp(1, 1e9), most.double()).long()
+
+
 def step(
-    s: State,
     dynamics: Dynamics,
+    s: State,
     value_and_grad: ValueAndGrad,
     noise: dict[str, Tensor],
+    *,
     step_size: Tensor,
     mass: Mass,
     stop: Tensor,
-    planned: Callable[[Tensor], Tensor],
+    length: Tensor,
+    jitter: Tensor,
+    max_steps: Tensor,
 ) -> tuple[State, Draw]:
     """One integrator step of every chain that has not yet completed `stop` iterations of the block.
 
     Args:
+        dynamics: What moves the chains: of a kernel always the same.
         s: The chains.
-        dynamics: What moves them.
         value_and_grad: Positions (chain, dim) -> log densities (chain,) float64 and gradients (chain, dim).
         noise: "momentum" (iteration, chain, dim), "uniform" and "fraction" (iteration, chain).
         step_size, mass: Of the integrator.
         stop: Scalar int64.
-        planned: Numbers u (chain,) on (0, 1) -> how many steps a trajectory takes (chain,).
+        length, jitter, max_steps: Scalars, see `planned_steps`.
     """
     row = torch.arange(s.completed.shape[0], device=s.completed.device)
     index = s.completed.clamp(max=noise["momentum"].shape[0] - 1)
     p = dynamics.momentum(noise["momentum"][index, row], mass)
     energy = -s.draw_lp + dynamics.kinetic(p, mass)
-    s = _begin(s, p, energy, planned(noise["fraction"][index, row]), s.fresh & (s.completed < stop))
+    planned = planned_steps(length, step_size, jitter, noise["fraction"][index, row], max_steps)
+    s = _begin(s, p, energy, planned, s.fresh & (s.completed < stop))
     active = ~s.fresh
     at, lp = dynamics.integrate(s.at, value_and_grad, step_size, mass)
     energy = -lp + dynamics.kinetic(at[:, 1], mass)

@@ -19,6 +19,7 @@ Source: Ambrogioni, "Hamiltonian Monte Carlo"; Neal 2011, sections 3 and 4.2.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -26,11 +27,11 @@ from torch import Tensor
 from zoo.infer import trajectory
 from zoo.infer.kernel import Draw, Setup, ValueAndGrad
 from zoo.infer.leapfrog import leapfrog
-from zoo.infer.mass import Mass, kinetic
+from zoo.infer.mass import kinetic
 from zoo.infer.mass import momentum as momentum_of
 from zoo.infer.trajectory import Dynamics, State, init, position_of
 
-__all__ = ["STATS", "TARGET_ACCEPT", "State", "init", "planned_steps", "position_of", "setup", "step"]
+__all__ = ["STATS", "TARGET_ACCEPT", "State", "init", "position_of", "setup", "step"]
 
 TARGET_ACCEPT = 0.8
 STATS = ("lp", "energy", "accept", "steps", "diverging")
@@ -56,30 +57,6 @@ def setup(dim: int, *, length: float = math.pi / 2, jitter: float = 1.0, max_ste
     return Setup(noise, constants, {"length": float(length)})
 
 
-def planned_steps(length: Tensor, step_size: Tensor, jitter: Tensor, fraction: Tensor, most: Tensor) -> Tensor:
-    """ceil(length (1 + jitter (2 u - 1)) / e), at least 1 and at most `most`; fraction u (chain,)."""
-    time = length.double() * (1 + jitter * (2 * fraction - 1))
-    # A length that is a whole number of steps must not become one more by rounding.
-    count = torch.ceil(time / step_size.double() * (1 - 1e-6))
-    return torch.minimum(count.clamp(1, 1e9), most.double()).long()
-
-
-def step(
-    s: State,
-    value_and_grad: ValueAndGrad,
-    noise: dict[str, Tensor],
-    *,
-    step_size: Tensor,
-    mass: Mass,
-    stop: Tensor,
-    length: Tensor,
-    jitter: Tensor,
-    max_steps: Tensor,
-) -> tuple[State, Draw]:
-    """One leapfrog step of every chain, see `zoo.infer.trajectory.step`; length, jitter, max_steps are scalars."""
-
-    def planned(fraction: Tensor) -> Tensor:
-        return planned_steps(length, step_size, jitter, fraction, max_steps)
-
-    dynamics = Dynamics(momentum_of, kinetic, leapfrog)
-    return trajectory.step(s, dynamics, value_and_grad, noise, step_size, mass, stop, planned)
+def step(s: State, value_and_grad: ValueAndGrad, noise: dict[str, Tensor], **numbers: Any) -> tuple[State, Draw]:
+    """One leapfrog step of every chain, see `zoo.infer.trajectory.step`."""
+    return trajectory.step(Dynamics(momentum_of, kinetic, leapfrog), s, value_and_grad, noise, **numbers)

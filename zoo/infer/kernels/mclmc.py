@@ -21,19 +21,21 @@ Luca, Silverstein & Seljak 2023 (the dynamics); Ver Steeg & Galstyan 2021 (the u
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
 from zoo.infer import trajectory
 from zoo.infer.kernel import Draw, Setup, ValueAndGrad
 from zoo.infer.kernels import chees, hmc
-from zoo.infer.kernels.chees import begin, mean_accept
+from zoo.infer.kernels.chees import begin, mean_accept, rescaled
 from zoo.infer.mass import Mass, slope, spread
 from zoo.infer.trajectory import Dynamics, State, init, position_of
 
 __all__ = [
     "CHAINS", "LEAST_CHAINS", "STATS", "TARGET_ACCEPT", "State", "begin", "first_step", "init", "mean_accept",
-    "position_of", "setup", "step", "tune",
+    "position_of", "rescaled", "setup", "step", "tune",
 ]  # fmt: skip
 
 TARGET_ACCEPT = 0.9
@@ -101,29 +103,14 @@ def integrate(at: Tensor, value_and_grad: ValueAndGrad, step: Tensor, mass: Mass
     return torch.stack([q, p, g], 1), lp
 
 
-def step(
-    s: State,
-    value_and_grad: ValueAndGrad,
-    noise: dict[str, Tensor],
-    *,
-    step_size: Tensor,
-    mass: Mass,
-    stop: Tensor,
-    length: Tensor,
-    jitter: Tensor,
-    max_steps: Tensor,
-) -> tuple[State, Draw]:
-    """One step of every chain, see `zoo.infer.trajectory.step`; length, jitter, max_steps are scalars."""
-
-    def planned(fraction: Tensor) -> Tensor:
-        return hmc.planned_steps(length, step_size, jitter, fraction, max_steps)
-
-    dynamics = Dynamics(direction, kinetic, integrate)
-    return trajectory.step(s, dynamics, value_and_grad, noise, step_size, mass, stop, planned)
+def step(s: State, value_and_grad: ValueAndGrad, noise: dict[str, Tensor], **numbers: Any) -> tuple[State, Draw]:
+    """One step of every chain, see `zoo.infer.trajectory.step`."""
+    return trajectory.step(Dynamics(direction, kinetic, integrate), s, value_and_grad, noise, **numbers)
 
 
 def tune(climb: chees.Climb, state: State, mass: Mass, step_size: float, max_steps: int) -> chees.Climb:
     """One step of the climb of `chees`, with velocities u."""
-    at = state.at
-    u = at[:, 1] / at[:, 1].norm(dim=-1, keepdim=True)
-    return chees.climbed(climb, chees.slope(state, u, mass, step_size), step_size, max_steps)
+    centre = chees.recentred(climb, state)
+    u = state.at[:, 1] / state.at[:, 1].norm(dim=-1, keepdim=True)
+    rise = chees.slope(state, u, mass, step_size, centre)
+    return chees.climbed(climb, rise, step_size, max_steps)._replace(centre=centre)
