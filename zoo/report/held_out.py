@@ -118,12 +118,12 @@ def _weights(posterior: Posterior) -> Array | None:
 def _chosen(own: Any, data: Any) -> tuple[Any, Tensor, str]:
     """(x, or None for the training inputs; y; what to call the rows)."""
     if not isinstance(own, Data):
-        raise ValueError("scores needs a problem on zoo.Data; this one is on a dict, whose rows are not known.")
+        raise ValueError("a score needs a problem on zoo.Data; this one is on a dict, whose rows are not known.")
     if data is None:
         if own.x_test is not None and own.y_test is not None:
             return own.x_test, own.y_test, "test"
         if own.y is None:
-            raise ValueError("scores needs targets, and the fit's data have no y. Give data=zoo.Data(x, y).")
+            raise ValueError("a score needs targets, and the fit's data have no y. Run on zoo.Data(x, y).")
         return None, own.y, "training"
     if is_table(data):
         x, y = new_rows(own, data)

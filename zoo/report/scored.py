@@ -106,7 +106,7 @@ def scores(posterior: Posterior, data: Any = None, *, ood: Any = None) -> Scores
     """
     check_posteriors("scores", posterior)
     rows = held_out(posterior, data)
-    lines = _classes(rows, rows.p) if rows.p is not None else _measured(rows, _name(posterior))
+    lines = _classes(rows, rows.p) if rows.p is not None else _measured(rows, target_name(posterior))
     curve = rejected(rows)
     lines += [
         _Line(f"{curve.columns[1]}@{100 * share:.0f}%", float(curve[curve.columns[1]][_place(share)]), np.nan,
@@ -182,7 +182,8 @@ def _classes(rows: Rows, p: Array) -> list[_Line]:
     ]
 
 
-def _name(posterior: Posterior) -> str:
+def target_name(posterior: Posterior) -> str:
+    """What y is called in `Data.info`; "y" where it is not, or where there are several."""
     data = posterior.problem.data
     name = data.info.get("y_name") if isinstance(data, Data) else None
     return name if isinstance(name, str) else "y"
