@@ -21,7 +21,7 @@ from zoo.infer.mass import unit
 from zoo.infer.noise import noise_block
 from zoo.report.animate import exact, folders
 from zoo.report.animate.payload import LARGEST, payload, unpacked
-from zoo.report.animate.record import Record, record
+from zoo.report.animate.record import Record, record, setup_of
 from zoo.report.animate.write import html
 
 SAMPLERS, TARGETS = folders.names("samplers"), folders.names("targets")
@@ -98,7 +98,7 @@ def hmc_of_banana() -> tuple[Record, np.ndarray]:
     """60 trajectories of 5 steps of .24, and the momenta they were started with."""
     hmc = sampler("hmc")
     (chain,) = record(hmc, [target("banana")], [0.24], 5, draws=60, seeds=[7])
-    noise = noise_block(hmc.setup_of(5).noise, seed=7, block=0, chains=1, like=torch.zeros(1, dtype=torch.float64))
+    noise = noise_block(setup_of(hmc, 5).noise, seed=7, block=0, chains=1, like=torch.zeros(1, dtype=torch.float64))
     return chain, noise["momentum"][:60, 0].numpy()
 
 
@@ -127,7 +127,7 @@ def plainly(name: str, size: float, length: int) -> np.ndarray:
         bent = (y - x**2 + 1) / 0.25
         return banana.log_density(q), torch.stack([-x + 2 * x * bent, -bent], -1)
 
-    setup, start = kind.setup_of(length), torch.tensor([banana.START], dtype=torch.float64)
+    setup, start = setup_of(kind, length), torch.tensor([banana.START], dtype=torch.float64)
     setup = setup._replace(tuned={k: size * v if k == "length" else v for k, v in setup.tuned.items()})
     noise = noise_block(setup.noise, seed=3, block=0, chains=1, like=start)
     tuned = {key: start.new_tensor(value) for key, value in setup.tuned.items()}

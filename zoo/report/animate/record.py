@@ -19,8 +19,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from zoo.infer.kernel import Setup
-from zoo.infer.mass import unit
+from zoo.infer.kernel import Draw, Setup
+from zoo.infer.mass import Mass, unit
 from zoo.infer.noise import BLOCK, noise_block
 from zoo.infer.threads import running_on
 
@@ -70,6 +70,23 @@ class _Density:
         return self.last[1:]
 
 
+def setup_of(sampler: Any, length: int) -> Setup:
+    """The kernel's setup for two coordinates and step size 1; a trajectory takes exactly `length` steps, if any."""
+    setup: Setup = sampler.kernel.setup(2, **sampler.OPTIONS)
+    if "length" not in setup.tuned:
+        return setup
+    fixed = {**setup.constants, "jitter": torch.zeros_like(setup.constants["jitter"])}
+    return setup._replace(tuned={**setup.tuned, "length": float(length)}, constants=fixed)
+
+
+def _reached(sampler: Any, old: Any, new: Any, draw: Draw, asked: tuple[Tensor, Tensor, Tensor], mass: Mass) -> Columns:
+    """The point (chain, 2) that one call of `step` reached, and its energy error (chain,)."""
+    if not hasattr(sampler, "error"):
+        return draw.position, 0 * asked[1]
+    error = torch.nan_to_num(sampler.error(old, new, asked, mass), nan=torch.inf, posinf=torch.inf, neginf=-torch.inf)
+    return asked[0], error
+
+
 def _calls(
     sampler: Any, setup: Setup, density: _Density, start: Tensor, draws: int, seeds: Sequence[int]
 ) -> Iterator[Columns]:
@@ -89,8 +106,7 @@ def _calls(
             state, draw = sampler.kernel.step(
                 old, density, noise, step_size=one, mass=mass, stop=stop, **tuned, **setup.constants
             )
-            point, error = sampler.seen(old, state, density.last, mass)
-            error = torch.nan_to_num(error, nan=torch.inf, posinf=torch.inf, neginf=-torch.inf)
+            point, error = _reached(sampler, old, state, draw, density.last, mass)
             forward = getattr(state, "forward", torch.ones_like(draw.done))
             active, iteration = old.completed < stop, old.completed + first
             yield iteration, active, point, error, forward, draw.done, draw.position, draw.accept
@@ -134,6 +150,6 @@ def record(
     density = _Density(targets, torch.tensor(steps, dtype=torch.float64)[:, None])
     starts = np.array([target.START for target in targets], dtype=np.float64) if start is None else start
     with running_on(1):
-        calls = list(_calls(sampler, sampler.setup_of(length), density, torch.from_numpy(starts), draws, seeds))
+        calls = list(_calls(sampler, setup_of(sampler, length), density, torch.from_numpy(starts), draws, seeds))
     columns = [torch.stack(column).numpy() for column in zip(*calls, strict=True)]
     return [_of_chain(starts[i], [column[:, i] for column in columns], draws, steps[i]) for i in range(len(targets))]

@@ -7,9 +7,10 @@ Source: Ambrogioni, "Hamiltonian Monte Carlo".
 
 from __future__ import annotations
 
+from typing import Any
+
 from torch import Tensor
 
-from zoo.infer.kernel import Setup
 from zoo.infer.kernels import hmc as kernel
 from zoo.infer.mass import Mass, kinetic
 
@@ -17,15 +18,9 @@ SIZES = (0.1, 0.2, 0.4, 0.8)
 LENGTHS = (1, 5, 20)
 SIZE = "e"
 VERDICT = True
+OPTIONS: dict[str, Any] = {}
 
 
-def setup_of(length: int) -> Setup:
-    """The setup of the kernel for two coordinates and step size 1: trajectories of `length` steps, without jitter."""
-    return kernel.setup(2, length=float(length), jitter=0.0)
-
-
-def seen(
-    old: kernel.State, new: kernel.State, asked: tuple[Tensor, Tensor, Tensor], mass: Mass
-) -> tuple[Tensor, Tensor]:
-    """Where the trajectory is and H - H_0 there."""
-    return asked[0], -asked[1] + kinetic(new.at[:, 1], mass) - new.start_e[:, 1]
+def error(old: kernel.State, new: kernel.State, asked: tuple[Tensor, Tensor, Tensor], mass: Mass) -> Tensor:
+    """H - H_0 where the trajectory is."""
+    return -asked[1] + kinetic(new.at[:, 1], mass) - new.start_e[:, 1]

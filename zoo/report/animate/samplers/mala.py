@@ -7,9 +7,10 @@ Source: Ambrogioni, "Metropolis-adjusted Langevin".
 
 from __future__ import annotations
 
+from typing import Any
+
 from torch import Tensor
 
-from zoo.infer.kernel import Setup
 from zoo.infer.kernels import mala as kernel
 from zoo.infer.mass import Mass
 
@@ -17,16 +18,9 @@ SIZES = (0.005, 0.02, 0.08, 0.3)
 LENGTHS = (0,)
 SIZE = "h"
 VERDICT = True
+OPTIONS: dict[str, Any] = {}
 
 
-def setup_of(length: int) -> Setup:
-    """The setup of the kernel for two coordinates and step size 1."""
-    return kernel.setup(2)
-
-
-def seen(
-    old: kernel.State, new: kernel.State, asked: tuple[Tensor, Tensor, Tensor], mass: Mass
-) -> tuple[Tensor, Tensor]:
-    """The proposal and -log a (h = 1)."""
-    position, lp, grad = asked
-    return position, -kernel.log_ratio((old.position, old.lp, old.grad), (position, lp, grad), lp.new_tensor(1.0), mass)
+def error(old: kernel.State, new: kernel.State, asked: tuple[Tensor, Tensor, Tensor], mass: Mass) -> Tensor:
+    """-log a of the proposal (h = 1)."""
+    return -kernel.log_ratio((old.position, old.lp, old.grad), asked, asked[1].new_tensor(1.0), mass)

@@ -7,9 +7,10 @@ Source: Ambrogioni, "Metropolis-Hastings".
 
 from __future__ import annotations
 
+from typing import Any
+
 from torch import Tensor
 
-from zoo.infer.kernel import Setup
 from zoo.infer.kernels import mh as kernel
 from zoo.infer.mass import Mass
 
@@ -17,15 +18,9 @@ SIZES = (0.1, 0.3, 1.0, 3.0)
 LENGTHS = (0,)
 SIZE = "e"
 VERDICT = True
+OPTIONS: dict[str, Any] = {}
 
 
-def setup_of(length: int) -> Setup:
-    """The setup of the kernel for two coordinates and step size 1."""
-    return kernel.setup(2)
-
-
-def seen(
-    old: kernel.State, new: kernel.State, asked: tuple[Tensor, Tensor, Tensor], mass: Mass
-) -> tuple[Tensor, Tensor]:
-    """The proposal and -log(p(q') / p(q))."""
-    return asked[0], -kernel.log_ratio(old.lp, asked[1])
+def error(old: kernel.State, new: kernel.State, asked: tuple[Tensor, Tensor, Tensor], mass: Mass) -> Tensor:
+    """-log(p(q') / p(q)) of the proposal."""
+    return -kernel.log_ratio(old.lp, asked[1])
