@@ -86,13 +86,13 @@ def bernoulli_dropout(
 def _dropped(layer: Layer) -> Any:
     """Delta(z M) with the objective's log density."""
     p, m = layer.rate, weight(layer)
-    z = keep(layer, p) if p > 0 else m.new_ones(layer.inputs)
+    z = keep(layer, p, layer.inputs[-1:]) if p > 0 else m.new_ones(layer.inputs)
     return atoms(layer, m, by_input(layer, z), 1 - p, 1 - p)
 
 
-def keep(layer: Layer, p: float) -> Tensor:
-    """z (..., in) of zeros and ones, 0 with probability p: whether a standard normal lies above its quantile."""
-    e = noise(layer, layer.inputs[-1:])
+def keep(layer: Layer, p: float, shape: Sequence[int]) -> Tensor:
+    """z (..., *shape) of zeros and ones, 0 with probability p: whether a standard normal lies above its quantile."""
+    e = noise(layer, shape)
     return (e > NormalDist().inv_cdf(p)).to(e.dtype)
 
 

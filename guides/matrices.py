@@ -51,18 +51,19 @@ def weight(layer: Layer) -> Tensor:
     return pyro.param(f"{latent.name}.weight", latent.value.clone, event_dim=latent.value_dim)
 
 
-def noise(layer: Layer, shape: Sequence[int], fn: Any = None) -> Tensor:
+def noise(layer: Layer, shape: Sequence[int], fn: Any = None, name: str = "noise") -> Tensor:
     """Noise of the given event shape in front of which the site's plates stand, no part of the density of q.
 
     Args:
-        layer: Whose noise it is: the site is called "_<site>.noise".
+        layer: Whose noise it is.
         shape: Of one draw, without plates.
         fn: Its distribution, a scalar one; None: standard normals, which every engine can supply.
+        name: The site is called "_<site>.<name>".
     """
     value = layer.latent.value
     base = dist.Normal(value.new_zeros(()), 1.0) if fn is None else fn
     spread = base.expand(value.shape[: -layer.latent.value_dim] + torch.Size(shape)).to_event(len(shape))
-    return pyro.sample(f"_{layer.latent.name}.noise", spread.mask(False), infer={"is_auxiliary": True})
+    return pyro.sample(f"_{layer.latent.name}.{name}", spread.mask(False), infer={"is_auxiliary": True})
 
 
 # -- the objective -----------------------------------------------------------------------------------------
@@ -76,7 +77,9 @@ def normal_prior(latent: Latent) -> dist.Normal | None:
     return prior if isinstance(prior, dist.Normal) else None
 
 
-def atoms(layer: Layer, m: Tensor, z: Tensor, mean: float | Tensor, square: float | Tensor) -> dist.Delta:
+def atoms(
+    layer: Layer, m: Tensor, z: Tensor, mean: float | Tensor, square: float | Tensor, extra: Tensor | None = None
+) -> dist.Delta:
     """Delta(z m) whose log density leaves of the KL what depends on m: an objective, for q without a density.
 
         log density = log p(z m) + E_z[-log p(z m)] - C,    so that log p - log q = C - E_z[-log p(z m)]
@@ -91,16 +94,18 @@ def atoms(layer: Layer, m: Tensor, z: Tensor, mean: float | Tensor, square: floa
         z: Factors, in the shape that multiplies m.
         mean: E z.
         square: E z^2.
+        extra: A term of the KL besides, with the plates' shape.
     """
     value, event = z * m, layer.latent.value_dim
     prior = normal_prior(layer.latent)
     if prior is None:
-        return dist.Delta(value, event_dim=event)
+        none = value.new_zeros(value.shape[:-event])
+        return dist.Delta(value, none if extra is None else none + extra, event_dim=event)
     a, s = prior.loc, prior.scale
     terms = (square * m * m - 2 * mean * m * a + a * a) / (2 * s * s)
     if not layer.constant:
         terms = terms + log_normaliser(prior)
-    penalty = _summed(terms, event)
+    penalty = _summed(terms, event) if extra is None else _summed(terms, event) + extra
     fn = dist.Delta(value, layer.latent.prior.log_prob(value) + penalty, event_dim=event)
     # For engines that can: the KL in closed form, and the value as a product that need not be multiplied out.
     fn.kl, fn.factors = penalty, (z, m)
