@@ -153,8 +153,31 @@ def test_the_slope_of_chees_is_that_of_its_criterion() -> None:
         steps=torch.full((len(q),), 9),
     )
     right = 2 * dim * t * math.sin(t) * math.cos(t)
-    assert chees.slope(state, speed, unit(q[0]), t / 9) == pytest.approx(right, rel=0.05)
-    assert chees.slope(state, speed, unit(q[0]), 1 / 9) != pytest.approx(right, rel=0.05)
+    at_0 = torch.zeros_like(q)
+    assert chees.slope(state, speed, unit(q[0]), t / 9, at_0) == pytest.approx(right, rel=0.05)
+    assert chees.slope(state, speed, unit(q[0]), 1 / 9, at_0) != pytest.approx(right, rel=0.05)
+
+
+def test_chees_climbs_where_chains_sit_in_modes_of_their_own() -> None:
+    """Modes 100 sds apart: each chain's own centre tells the slope; the mean of all chains drowns it (the twin)."""
+    dim, t = 3, 0.9
+    generator = torch.Generator().manual_seed(4)
+    q, p = torch.randn(2, 2000, dim, generator=generator, dtype=torch.float64)
+    modes = 100 * torch.randn(2000, dim, generator=generator, dtype=torch.float64)
+    end, speed = q * math.cos(t) + p * math.sin(t) + modes, p * math.cos(t) - q * math.sin(t)
+    state = chees.init(q + modes, *normal(q), chees.setup(dim).constants)
+    chance, steps = torch.rand(2000, generator=generator, dtype=torch.float64), torch.full((2000,), 9)
+    state = state._replace(at=torch.stack([end, speed, -end], 1), chance=chance, steps=steps)
+    right = 2 * dim * t * math.sin(t) * math.cos(t)
+    assert chees.slope(state, speed, unit(q[0]), t / 9, modes) == pytest.approx(right, rel=0.2)
+    assert chees.slope(state, speed, unit(q[0]), t / 9, modes.mean(0).expand_as(modes)) != pytest.approx(right, rel=0.2)
+
+
+def test_a_step_size_that_is_only_tried_does_not_drag_the_length_down() -> None:
+    climb = chees.begin(1.0)
+    for step_size in [0.01] * 40 + [1e-6] + [0.01] * 3:
+        climb = chees.climbed(climb, 1.0, step_size, 1000)
+    assert 2.0 < math.exp(climb.log_length) <= 5.0
 
 
 def fit(method: str, **options: object) -> zoo.Posterior:

@@ -2,7 +2,7 @@
 
 A kernel may say how: `mean_accept(accept)` (chain,) -> one number, where it is not the mean; and
 `begin(length) -> memory`, `tune(memory, state, mass, step_size, max_steps) -> memory` with `memory.log_length` and
-`memory.average`, where it learns a trajectory length.
+`memory.average`, `rescaled(memory, by) -> memory` (log lengths grow by `by`), where it learns a trajectory length.
 """
 
 from __future__ import annotations
@@ -157,8 +157,9 @@ def _rescaled(run: Run, climb: Any, before: mass.Mass) -> Any:
     """With another mass, time has another unit: that of the scales' geometric mean; the climb goes on from there."""
     if climb is None:
         return None
-    run.tuned["length"] = math.exp(climb.log_length + float((before.scale.log() - run.mass.scale.log()).mean()))
-    return run.kernel.begin(run.tuned["length"])
+    climb = run.kernel.rescaled(climb, float((before.scale.log() - run.mass.scale.log()).mean()))
+    run.tuned["length"] = math.exp(climb.log_length)
+    return climb
 
 
 def first_step_size(run: Run, when: int) -> float:

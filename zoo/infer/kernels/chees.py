@@ -1,14 +1,16 @@
 """ChEES-HMC: Hamiltonian Monte Carlo whose trajectory length many chains learn together.
 
     ChEES(T) = E[(|q_T - E q|^2 - |q_0 - E q|^2)^2] / 4,    q in coordinates in which the mass is the unit matrix
-    d ChEES / d log T ~ mean_c a_c t (|q'_c - m'|^2 - |q_c - m|^2) (q'_c - m') . v'_c / mean_c a_c
+    d ChEES / d log T ~ mean_c a_c t (|q'_c - m_c|^2 - |q_c - m_c|^2) (q'_c - m_c) . v'_c / mean_c a_c
 
 the squared change of the squared distance from the mean: autocorrelation of the squares is what HMC is worst at.
 Chain c starts at q_c and ends, after time t, at the proposal q'_c with velocity v'_c; a_c is its acceptance
-probability, m and m' the means over chains. Adam climbs log T; the step size is tuned to a harmonic mean
-acceptance of .651. T begins at one leapfrog step: beyond its first maximum the criterion is nearly flat, and a
-climb from above wanders there. Trajectories are those of `hmc` with jitter 1, t = 2 T u: here T is the mean time,
-half of the longest. After warm-up T is fixed, so draws are a Markov chain's.
+probability, m_c is where the chain has been on average lately: over all chains it would be no centre of anything
+where they sit in different modes (a network's units permuted), and distances between modes would drown the rest.
+Adam climbs log T, at first in large strides; the step size is tuned to a harmonic mean acceptance of .651. T begins
+at one leapfrog step: beyond its first maximum the criterion is nearly flat, and a climb from above wanders there.
+Trajectories are those of `hmc` with jitter 1, t = 2 T u: here T is the mean time, half of the longest. After warm-up
+T is fixed, so draws are a Markov chain's.
 
 Source: Hoffman, Radul & Sountsov 2021, "An adaptive-MCMC scheme for setting trajectory lengths in HMC".
 """
@@ -32,8 +34,11 @@ TARGET_ACCEPT = 0.651
 STATS = hmc.STATS
 CHAINS = 16
 LEAST_CHAINS = 4
-RATE = 0.025
+# Adam's rate falls from FAST to RATE over some SOON iterations: a network needs trajectories of hundreds of steps, and
+# from one step at 2.5 % an iteration they would take most of warm-up to reach.
+RATE, FAST, SOON = 0.025, 0.1, 50.0
 DECAY = 0.95
+LATELY = 50
 
 
 def setup(dim: int, *, max_steps: int = 1000) -> Setup:
@@ -47,12 +52,19 @@ def setup(dim: int, *, max_steps: int = 1000) -> Setup:
 
 
 class Climb(NamedTuple):
-    """Adam on log T without first moment, and the average of log T that is kept."""
+    """Adam on log T without first moment, the average of log T that is kept, and the recent mean of log step size.
+
+    `time` counts steps of the climb, `seen` those since its slope was last in other units; `centre` (chain, dim) is
+    where each chain has been on average lately, None before the first step.
+    """
 
     log_length: float
     square: float = 0.0
     average: float = 0.0
     time: int = 0
+    seen: int = 0
+    log_step: float = 0.0
+    centre: Tensor | None = None
 
 
 def begin(length: float) -> Climb:
@@ -60,12 +72,18 @@ def begin(length: float) -> Climb:
     return Climb(math.log(length))
 
 
+def rescaled(climb: Climb, by: float) -> Climb:
+    """The same climb with another mass, where the unit of time is another (log T grows by `by`), and that of slopes."""
+    log_length, average, log_step = (value + by for value in (climb.log_length, climb.average, climb.log_step))
+    return climb._replace(log_length=log_length, average=average, log_step=log_step, square=0.0, seen=0)
+
+
 def mean_accept(accept: Tensor) -> float:
     """The harmonic mean over chains (chain,): one chain that rejects everything is not averaged away."""
     return float(1 / (1 / accept.double().clamp(min=1e-10)).mean())
 
 
-def slope(state: State, speed: Tensor, mass: Mass, step_size: float) -> float:
+def slope(state: State, speed: Tensor, mass: Mass, step_size: float, centre: Tensor) -> float:
     """d ChEES / d log T of the module's docstring, from the trajectories that have just ended.
 
     Args:
@@ -73,35 +91,46 @@ def slope(state: State, speed: Tensor, mass: Mass, step_size: float) -> float:
         speed: Whitened velocities (chain, dim) at the ends.
         mass: M.
         step_size: e.
+        centre: m (chain, dim).
     """
     weight = torch.where(torch.isfinite(state.at).all(-1).all(-1), state.chance, 0.0)
-    end = torch.nan_to_num(state.at)
-    before, after = whitened(state.start[:, 0], mass).double(), whitened(end[:, 0], mass).double()
+    before = whitened(state.start[:, 0] - centre, mass).double()
+    after = whitened(torch.nan_to_num(state.at[:, 0]) - centre, mass).double()
     share = weight / weight.sum().clamp(min=1e-12)
-    before, after = before - before.mean(0), after - (share[:, None] * after).sum(0)
-    speed = torch.nan_to_num(speed).double()
     change = (after**2).sum(-1) - (before**2).sum(-1)
     time = state.steps * step_size
-    return float((share * time * change * (after * speed).sum(-1)).sum())
+    return float((share * time * change * (after * torch.nan_to_num(speed).double()).sum(-1)).sum())
+
+
+def recentred(climb: Climb, state: State) -> Tensor:
+    """The chains' mean positions (chain, dim) over some `LATELY` draws."""
+    here = position_of(state)
+    if climb.centre is None:
+        return here.clone()
+    return climb.centre + max(1 / (climb.time + 1), 1 / LATELY) * (here - climb.centre)
 
 
 def tune(climb: Climb, state: State, mass: Mass, step_size: float, max_steps: int) -> Climb:
     """One step of Adam up the slope, after each iteration of warm-up."""
+    centre = recentred(climb, state)
     speed = whitened(velocity(state.at[:, 1], mass), mass)
-    return climbed(climb, slope(state, speed, mass, step_size), step_size, max_steps)
+    return climbed(climb, slope(state, speed, mass, step_size, centre), step_size, max_steps)._replace(centre=centre)
 
 
 def climbed(climb: Climb, rise: float, step_size: float, max_steps: int) -> Climb:
-    """One step of Adam on log T; T stays below `max_steps` / 2 leapfrog steps.
+    """One step of Adam on log T; T stays below `max_steps` / 2 leapfrog steps of the recent mean size.
 
-    No lower limit: a step size that is only being tried in warm-up must not drag T up with it, and a trajectory
-    has one leapfrog step anyway. T rises some 2.5 % an iteration: a short warm-up leaves it short.
+    Of the mean size: one that is only being tried in warm-up may be a thousand times too small, and must not drag T
+    down with it. No lower limit: a trajectory has one leapfrog step anyway.
     """
     if not math.isfinite(rise):
         return climb
-    time = climb.time + 1
+    time, seen = climb.time + 1, climb.seen + 1
+    log_step = climb.log_step + max(0.05, 1 / time) * (math.log(step_size) - climb.log_step)
     square = DECAY * climb.square + (1 - DECAY) * rise**2
-    moved = climb.log_length + RATE * rise / (math.sqrt(square / (1 - DECAY**time)) + 1e-30)
-    moved = min(moved, math.log(step_size * max_steps / 2))
+    rate = RATE + (FAST - RATE) * math.exp(-climb.time / SOON)
+    moved = climb.log_length + rate * rise / (math.sqrt(square / (1 - DECAY**seen)) + 1e-30)
+    moved = min(moved, log_step + math.log(max_steps / 2))
     weight = time**-0.5
-    return Climb(moved, square, weight * moved + (1 - weight) * climb.average, time)
+    average = weight * moved + (1 - weight) * climb.average
+    return climb._replace(log_length=moved, square=square, average=average, time=time, seen=seen, log_step=log_step)
