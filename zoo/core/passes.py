@@ -1,0 +1,70 @@
+"""The predictive distribution of T stochastic passes f_1 ... f_T of a network, y = f + N(0, I / tau).
+
+    E y = (1 / T) sum f_t
+    Cov y = I / tau + (T / (T - 1)) [ (1 / T) sum f_t f_t^T - (1 / T) sum f_t (1 / T) sum f_t^T ]
+    log p(y) = logsumexp_t log N(y | f_t, I / tau) - log T
+
+Slide prints 1 / T before (sum f)^T (sum f) and calls the estimate unbiased (Thome); this computes 1 / T^2, and it is
+T / (T - 1) that makes it unbiased.
+
+Source: Thome, "MC dropout: predictive mean and variance"; Gal & Ghahramani 2016, propositions C and D.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+
+def moments_of_passes(f: Tensor, tau: float, *, unbiased: bool = True) -> tuple[Tensor, Tensor]:
+    """Mean and variance of y from T passes.
+
+    Args:
+        f: Passes (T, m), or (T, m, D) for D outputs.
+        tau: Precision of y given f.
+        unbiased: Divide by T - 1; else by T, which is too small by (T - 1) / T on average.
+
+    Returns:
+        Mean (m,) and variance (m,), or (m, D) and covariance (m, D, D).
+
+    Raises:
+        ValueError: For one pass, which has no variance, and a tau that is not positive.
+    """
+    _check(f, tau)
+    passes = f.shape[0]
+    if passes < 2:
+        raise ValueError(f"a variance needs at least 2 passes, got {passes}. Run more: draws=100.")
+    mean = f.mean(0)
+    centred = f - mean  # the same as the difference of squares, without its cancellation
+    count = passes - 1 if unbiased else passes
+    if f.dim() == 2:
+        return mean, centred.square().sum(0) / count + 1 / tau
+    spread = torch.einsum("tmi,tmj->mij", centred, centred) / count
+    return mean, spread + torch.eye(f.shape[2], dtype=f.dtype, device=f.device) / tau
+
+
+def log_likelihood_of_passes(f: Tensor, y: Tensor, tau: float) -> Tensor:
+    """log p(y_i) of each row, its probability averaged over passes.
+
+    Args:
+        f: Passes (T, m) or (T, m, D).
+        y: Targets (m,) or (m, D).
+        tau: Precision of y given f.
+
+    Returns:
+        (m,).
+    """
+    _check(f, tau)
+    square = (y - f).square()
+    square, outputs = (square, 1) if f.dim() == 2 else (square.sum(-1), f.shape[2])
+    terms = outputs / 2 * math.log(tau / (2 * math.pi)) - tau / 2 * square
+    return torch.logsumexp(terms, 0) - math.log(f.shape[0])
+
+
+def _check(f: Tensor, tau: float) -> None:
+    if f.dim() not in (2, 3):
+        raise ValueError(f"passes must be (T, m) or (T, m, D), got {tuple(f.shape)}. For one row: f[:, None].")
+    if not tau > 0:
+        raise ValueError(f"tau must be a positive precision, got {tau!r}. It is 1 / noise^2.")
