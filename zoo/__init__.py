@@ -27,6 +27,8 @@ _DOORS = {
     "loo": "zoo.report.loo",
     "scores": "zoo.report.scored",
     "check_predictive": "zoo.report.predictive_checks",
+    "uncertainty": "zoo.report.uncertainty",
+    "weight_decay": "zoo.core.decay",
     "open": "zoo.report.files",
     "plot": "zoo.report.pictures",
     "animate": "zoo.report.animate.write",
@@ -34,6 +36,7 @@ _DOORS = {
 
 if TYPE_CHECKING:
     from zoo.core.contract import check as check
+    from zoo.core.decay import weight_decay as weight_decay
     from zoo.core.posterior import Posterior as Posterior
     from zoo.core.problem import Data as Data
     from zoo.core.problem import Exact as Exact
@@ -47,6 +50,7 @@ if TYPE_CHECKING:
     from zoo.report.pictures import plot as plot
     from zoo.report.predictive_checks import check_predictive as check_predictive
     from zoo.report.scored import scores as scores
+    from zoo.report.uncertainty import uncertainty as uncertainty
 
 
 def names() -> list[str]:
