@@ -80,6 +80,12 @@ CASES = [
     Case("bnn_regression", lambda d: 3 * d + 8, real, {"hidden": 3, "prior": "student_t", "prior_options": {"df": 1}}),
     Case("bnn_regression", lambda d: 3 * d + 9, real, {"hidden": 3, "prior_scale": ("learned", 0.5)}),
     Case("bnn_regression", lambda d: 3 * d + 8, real, {"hidden": 3, "alpha": (1.0, 4.0), "activation": "silu"}),
+    Case("mc_dropout", lambda d: 50 * d + 101, real),
+    Case("mc_dropout", lambda d: 4 * d + 12, real, {"hidden": (4, 1), "p": (0.0, 0.2, 0.5), "noise": None}),
+    Case("mc_dropout", lambda d: 3 * d + 7, binary, {"hidden": 3, "classes": 2, "where": "inner"}),
+    Case("mc_dropout", lambda d: 4 * d + 19, classes(3), {"hidden": 4, "classes": 3}, scores=3),
+    Case("gaussian_dropout", lambda d: 50 * d + 101, real),
+    Case("gaussian_dropout", lambda d: 4 * d + 19, classes(3), {"hidden": 4, "classes": 3, "p": 0.5}, scores=3),
 ]
 
 

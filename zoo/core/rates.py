@@ -1,0 +1,33 @@
+"""Dropout rates of a network's weight layers, from one number and a word."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+WHERE = ("all", "inner")
+
+
+def drop_rates(p: Any, where: str, layers: int) -> list[float]:
+    """The probability to drop an input of each weight layer.
+
+    where="all":      before every weight layer, the data's inputs included
+    where="inner":    hidden units only: the first layer has p = 0
+
+    Args:
+        p: 0 <= p < 1 for all layers, or one a layer.
+        where: "all" or "inner".
+        layers: Number of weight layers.
+
+    Raises:
+        ValueError: For p outside [0, 1), another number of rates than layers, and another word.
+    """
+    if where not in WHERE:
+        raise ValueError(f"where must be 'all' or 'inner', got {where!r}. Leave it out for all weight layers.")
+    each = list(p) if isinstance(p, Sequence) and not isinstance(p, str) else [p] * layers
+    if len(each) != layers:
+        raise ValueError(f"p must be one number or {layers}, one a weight layer, got {len(each)}.")
+    for rate in each:
+        if not isinstance(rate, (int, float)) or isinstance(rate, bool) or not 0 <= rate < 1:
+            raise ValueError(f"p is the probability to drop, 0 <= p < 1, got {rate!r}. Try p=0.1.")
+    return [0.0, *each[1:]] if where == "inner" else each
