@@ -185,8 +185,29 @@ def _escaping(target: Density, u: Tensor, value: Tensor, jacobian: bool) -> list
     flat = ~(further < value)  # NaN, past the last number, counts as not falling
     if bool(flat[0]):
         return [b.name for b in target.blocks if bool((out[b.start : b.stop] != 0).any())]
-    moving = set(far[flat[1:].reshape(2, -1).any(0)].tolist())
+    moving = set(far[flat[1:].reshape(2, -1).any(0) | _at_rounding(target, u, far)].tolist())
     return [b.name for b in target.blocks if moving & set(range(b.start, b.stop))]
+
+
+def _at_rounding(target: Density, u: Tensor, far: Tensor) -> Tensor:
+    """Which of the far coordinates (m,) say nothing any more: one further out their sites' values are the same.
+
+    A density without bound at a border rises as far as the border can be told from its neighbours. There a
+    transform ends, and so does the rise: it looks like a mode.
+    """
+    aside = torch.zeros(len(far), len(u), dtype=u.dtype, device=u.device)
+    aside[torch.arange(len(far)), far] = u[far].sign()
+    here, on, back = (target.constrain(at) for at in (u.unsqueeze(0), u + aside, u - aside))
+    out = torch.zeros_like(far, dtype=torch.bool)
+    for b in target.blocks:
+        if is_real(target.sites.latent[b.name].fn.support):
+            continue
+        old, new, before = (v[b.name].reshape(len(v[b.name]), -1) for v in (here, on, back))
+        rounding = 4 * torch.finfo(old.dtype).eps * old.abs()
+        # The end may lie a hair before the place where the transform does.
+        same = ((new - old).abs() <= torch.maximum(rounding, 1e-9 * (old - before).abs())).all(-1)
+        out |= same & (far >= b.start) & (far < b.stop)
+    return out
 
 
 def _restless(target: Density, u: Tensor) -> str:
