@@ -108,8 +108,8 @@ def unconstrain(support: Any, site: str) -> transforms.Transform:
         return unconstrain(support.base_constraint, site)
     if support.is_discrete:
         raise ValueError(
-            f"site '{site}' is discrete ({support}); gradients need continuous latents. "
-            "Sum it out of the model, or give it to the model as data."
+            f"site '{site}' is discrete ({support}); only continuous latents are inferred. Sum it out of the model "
+            "(dist.MixtureSameFamily, say), or give it to the model as data."
         )
     if support is constraints.lower_cholesky:
         return VectorToLowerCholesky()

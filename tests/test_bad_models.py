@@ -141,6 +141,18 @@ def test_the_second_look_leaves_generators_alone_and_passes_good_models() -> Non
     assert torch.equal(torch.get_rng_state(), before)
 
 
+@pytest.mark.parametrize("method", ["mh", "nuts", "map", "svi", "prior"])
+def test_a_discrete_latent_is_named_by_methods_with_and_without_gradients(method: str) -> None:
+    def model(x: Tensor, y: Tensor | None = None) -> None:
+        k = pyro.sample("k", dist.Bernoulli(x.new_full((), 0.3)))
+        with pyro.plate("data", x.shape[0]):
+            pyro.sample("y", dist.Normal(k, 1.0), obs=y)
+
+    problem = zoo.Problem("coin and noise", model, zoo.Data(torch.empty(3, 0), torch.zeros(3)))
+    text = refused(lambda: zoo.run(problem, method), "site 'k' is discrete", "only continuous latents", "Sum it out")
+    assert "gradient" not in text
+
+
 def test_a_table_of_no_inputs_is_refused_where_weights_need_them(tmp_path: Any) -> None:
     (tmp_path / "one.csv").write_text("y\n" + "".join(f"{i * 0.5}\n" for i in range(10)))
     problem = zoo.load("linear_regression", tmp_path / "one.csv")

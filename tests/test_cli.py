@@ -75,7 +75,7 @@ def test_show_states_the_options_of_a_method_guide_or_picture(name: str, capsys:
     assert main(["show", name]) == 0
     printed = capsys.readouterr().out
     assert "options (--opt" in printed
-    assert name not in catalogue.methods() or "\n  seed " in printed
+    assert name not in catalogue.methods() or all(f"\n  {word} " in printed for word in ("seed", "dtype", "device"))
     for block in printed.split("\noptions (--opt")[1:]:
         lines = block.split("\n\n")[0].splitlines()[1:]
         for line, following in zip(lines, [*lines[1:], ""], strict=True):

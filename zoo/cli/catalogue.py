@@ -110,7 +110,7 @@ def kinds() -> dict[str, Path]:
 
 
 def method_options(path: Path) -> tuple[dict[str, str], dict[str, str]]:
-    """{option: default} and {option: what it means} of a method's file.
+    """{option: default} and {option: what it means} of a method's file, and of `zoo.run` for all methods.
 
     A kernel's are those of the loop that runs it and of its `setup`.
     """
@@ -120,4 +120,6 @@ def method_options(path: Path) -> tuple[dict[str, str], dict[str, str]]:
         loop = read(ROOT / "infer" / "chains.py")
         defaults = loop.functions["fit"] | entry.functions["setup"]
         means = meanings.arguments(loop.docs["fit"]) | meanings.arguments(entry.docs["setup"])
-    return {k: v for k, v in defaults.items() if k not in ("problem", "kernel", "dim")}, means
+    run = read(ROOT / "infer" / "dispatch.py")
+    defaults, means = defaults | run.functions["run"], means | meanings.arguments(run.docs["run"])
+    return {k: v for k, v in defaults.items() if k not in ("problem", "method", "kernel", "dim")}, means
