@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 from typing import Any
 
 import torch
@@ -13,13 +12,17 @@ from zoo.core.posterior import Posterior
 from zoo.core.problem import Problem
 
 from . import mass as masses
+from .checkpoint import Checkpoint, noted
 from .density import density
 from .engine import choose_engine, compiled_drive, eager_drive
 from .graph import COMPILING
 from .interrupt import stoppable
-from .march import Run, Show, Stats, at_start, collect
+from .journal import Journal
+from .march import POSITION, Run, Show, Stats, at_start
 from .progress import progress as progress_bar
+from .sampling import collect
 from .starts import starts
+from .stream import Stream, stride
 from .stuck import Watch, patience
 from .subsample import batch_size, check_subsample
 from .verdict import judged
@@ -30,12 +33,15 @@ log = logging.getLogger("zoo")
 
 def _prepare(
     problem: Problem, kernel: Any, own: dict[str, Any], engine: str, chains: int, seed: int, init: Any,
-    kind: str, temperature: float, iterations: int, show: Show,
-) -> tuple[Run, str, float]:  # fmt: skip
-    """The chains at their starts with a step function; also the engine chosen and the seconds to compile."""
+    kind: str, temperature: float, draws: int, iterations: int, journal: Journal, show: Show,
+) -> Run:  # fmt: skip
+    """The chains at their starts, or about where they were stored, with a step function; tells the journal which."""
     target = density(problem, "loop" if engine == "loop" else "auto", temperature)
     engine = choose_engine(engine, target, iterations)
-    position = starts(target, chains, seed, init)
+    if journal.stored:
+        position = journal.stored["run"]["position"]
+    else:
+        position = starts(target, chains, seed, init)
     setup, state = at_start(kernel, target, position, own)
     mass = masses.unit(position[0], masses.rank_of(kind, target.dim))
     watch = Watch(_name(kernel), patience(setup.target or kernel.TARGET_ACCEPT))
@@ -44,13 +50,15 @@ def _prepare(
     run = Run(target, kernel, setup, seed, state, mass, {"step_size": 1.0, **setup.tuned}, watch, rows=n)
     if engine != "compiled":
         run.drive = eager_drive(kernel, target, setup.constants)
-        return run, engine, 0.0
-    show(0, COMPILING)
-    run.fill_noise()
-    tuned = {name: position.new_tensor(value) for name, value in run.tuned.items()}
-    example = (run.state, run.noise, tuned, run.mass, torch.tensor(1, device=position.device))
-    run.drive, engine, seconds = compiled_drive(kernel, target, setup.constants, example)
-    return run, engine, seconds
+    else:
+        show(0, COMPILING)
+        run.fill_noise()
+        tuned = {name: position.new_tensor(value) for name, value in run.tuned.items()}
+        example = (run.state, run.noise, tuned, run.mass, torch.tensor(1, device=position.device))
+        run.drive, engine, seconds = compiled_drive(kernel, target, setup.constants, example)
+        journal.seconds["compile"] += seconds
+    journal.begin(engine, stride(chains * draws * target.dim, journal.kept is not None))
+    return run
 
 
 def _name(kernel: Any) -> str:
@@ -75,6 +83,7 @@ def fit(
     keep_warmup: bool = False,
     progress: bool | None = None,
     max_seconds: float | None = None,
+    checkpoint: Checkpoint | None = None,
     **own: Any,
 ) -> Posterior:
     """Runs a Markov kernel on all chains at once.
@@ -97,6 +106,7 @@ def fit(
         keep_warmup: Also keep what was drawn in warm-up, as `posterior.warmup`.
         progress: None: only in a terminal.
         max_seconds: End in order after this long and keep what there is.
+        checkpoint: A directory: the run is kept in it, and the same call goes on where it was, see `zoo.run`.
         own: The kernel's own options, see its `setup`.
 
     Returns:
@@ -113,25 +123,26 @@ def fit(
             )
         from . import stock
 
-        return stock.fit_stock(
-            problem, _name(kernel), chains=chains, warmup=warmup, draws=draws, thin=thin, init=init, seed=seed,
-            target_accept=target_accept or kernel.TARGET_ACCEPT, step_size=step_size, progress=progress,
-            max_seconds=max_seconds, **stock.own_options(_name(kernel), own),
-        )  # fmt: skip
+        with noted(checkpoint, max_seconds):
+            return stock.fit_stock(
+                problem, _name(kernel), chains=chains, warmup=warmup, draws=draws, thin=thin, init=init, seed=seed,
+                target_accept=target_accept or kernel.TARGET_ACCEPT, step_size=step_size, progress=progress,
+                max_seconds=max_seconds, **stock.own_options(_name(kernel), own),
+            )  # fmt: skip
     total = warmup + draws * thin
     with stoppable(max_seconds) as stop, progress_bar(_name(kernel), total, progress) as show:
-        run, engine, compiling = _prepare(
-            problem, kernel, own, engine, chains, seed, init, mass, temperature, total, show
-        )  # fmt: skip
-        begun = time.perf_counter()
+        journal = Journal(checkpoint)
+        engine = engine if checkpoint is None else checkpoint.engine(engine)
+        run = _prepare(problem, kernel, own, engine, chains, seed, init, mass, temperature, draws, total, journal, show)
         target = target_accept or run.setup.target or kernel.TARGET_ACCEPT
-        before = warm(run, Plan(warmup, target, mass, step_size, keep_warmup), stop, show)
-        warmed = time.perf_counter()
-        whole, stats = collect(run, draws, thin, stop, lambda done, text: show(warmup + done, text))
-        reason = stop() if whole.shape[1] < draws else ""
-    seconds = {"compile": compiling, "warmup": warmed - begun, "sample": time.perf_counter() - warmed}
-    settings = {"engine": engine, "mass": mass, "temperature": temperature, "chains": chains, **run.tuned}
-    return _posterior(run, (whole, stats), before if keep_warmup else None, reason, seconds, settings, thin)
+        warmed = warm(run, Plan(warmup, target, mass, step_size, keep_warmup), journal, stop, show)
+        journal.tick("warmup")
+        reason = stop()
+        if warmed:
+            reason = collect(run, draws, thin, journal, stop, lambda done, text: show(warmup + done, text))
+            journal.tick("sample")
+    settings = {"engine": journal.engine, "mass": mass, "temperature": temperature, "chains": chains, **run.tuned}
+    return _posterior(run, journal, reason, settings, thin)
 
 
 def _chains(kernel: Any, chains: int | None) -> int:
@@ -159,26 +170,33 @@ def _typed(stats: Stats) -> Stats:
     return {name: value.to(discrete.get(name, value.dtype)) for name, value in stats.items()}
 
 
-def _posterior(
-    run: Run, drawn: tuple[Tensor, Stats], before: tuple[Tensor, Stats] | None, reason: str,
-    seconds: dict[str, float], settings: dict[str, Any], thin: int,
-) -> Posterior:  # fmt: skip
-    whole, stats = drawn
+def _posterior(run: Run, journal: Journal, reason: str, settings: dict[str, Any], thin: int) -> Posterior:
+    whole, stats = _drawn(run, journal.draws)
     method = _name(run.kernel)
     if not whole.shape[1]:
+        go_on = f"; {journal.kept.how_to_go_on()}" if journal.kept else ""
         raise RuntimeError(
-            f"{method} ended before its first draw ({reason or 'no draws'}). Give it more time, or lower warmup."
+            f"{method} ended before its first draw ({reason or 'no draws'}{go_on}). Give it more time, or lower warmup."
         )
     warmup = None
-    if before is not None:
-        warmup = {"draws": run.density.constrain(before[0]), "stats": _typed(before[1])}
+    if journal.warmup.count:
+        before, known = _drawn(run, journal.warmup)
+        warmup = {"draws": run.density.constrain(before), "stats": _typed(known)}
     if "lp" not in stats:  # of all rows: what a kernel on minibatches has not seen
         stats["lp"] = run.density.log_prob(whole.flatten(0, 1)).reshape(whole.shape[:2])
     posterior = Posterior(
-        run.density.problem, method, "markov", run.density.constrain(whole), weights=_weights(run, whole, thin),
-        stats=_typed(stats), seconds=seconds, settings=settings, warmup=warmup,
+        run.density.problem, method, "markov", run.density.constrain(whole),
+        weights=_weights(run, whole, thin * journal.draws.step), stats=_typed(stats), seconds=journal.seconds,
+        settings=settings, warmup=warmup,
     )  # fmt: skip
     return judged(posterior, reason, run.setup.biased)
+
+
+def _drawn(run: Run, stream: Stream) -> tuple[Tensor, Stats]:
+    """Positions (chain, draw, dim) and stats (chain, draw) of a stream."""
+    stats = stream.whole()
+    none = run.mass.scale.new_zeros(len(run.state.completed), 0, run.density.dim)
+    return stats.pop(POSITION, none), stats
 
 
 def _weights(run: Run, whole: Tensor, thin: int) -> Tensor | None:

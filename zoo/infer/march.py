@@ -1,4 +1,4 @@
-"""`Run`: the chains of one run and how far they are; `advance` moves them on, `collect` keeps what they draw."""
+"""`Run`: the chains of one run and how far they are; `advance` moves them on, `snapshot` and `restore` save them."""
 
 from __future__ import annotations
 
@@ -17,9 +17,11 @@ from .noise import BLOCK, noise_block
 from .stuck import Watch
 from .subsample import batch_size
 
-Stats = dict[str, Tensor]
+Rows = dict[str, Tensor]
+Stats = Rows
 Stop = Callable[[], str]
 Show = Callable[..., None]
+POSITION = "position"
 
 
 @dataclasses.dataclass
@@ -36,6 +38,9 @@ class Run:
         rows: n, where the kernel works on minibatches of the n rows.
         iteration: Iterations completed.
         noise: The present block of noise.
+        block: Which block that is; -1 before the first.
+        pending: Where a run was stopped within `advance`: rows from the current iteration on, with what chains that
+            are ahead have drawn.
         sampling: The iteration at which sampling began; None in warm-up.
     """
 
@@ -51,6 +56,8 @@ class Run:
     rows: int = 0
     iteration: int = 0
     noise: dict[str, Tensor] = dataclasses.field(default_factory=dict)
+    block: int = -1
+    pending: Rows | None = None
     sampling: int | None = None
 
     @property
@@ -59,16 +66,43 @@ class Run:
         size = batch_size(self.setup.noise)
         return size / self.rows if size else 1.0
 
+    def make_noise(self, block: int) -> None:
+        """Makes a block of noise the present one."""
+        self.block = block
+        self.noise = noise_block(
+            self.setup.noise, seed=self.seed, block=block, chains=len(self.state.completed), like=self.mass.scale,
+            n=self.rows,
+        )  # fmt: skip
+
     def fill_noise(self) -> None:
         """The block of noise that belongs to the current iteration; counts start anew."""
-        completed = self.state.completed
-        self.noise = noise_block(
-            self.setup.noise, seed=self.seed, block=self.iteration // BLOCK, chains=len(completed),
-            like=self.mass.scale, n=self.rows,
-        )  # fmt: skip
+        self.make_noise(self.iteration // BLOCK)
         if "clock" in self.tuned:
             self.tuned["clock"] = 0 if self.sampling is None else self.iteration - self.sampling
-        self.state = self.state._replace(completed=torch.zeros_like(completed))
+        self.state = self.state._replace(completed=torch.zeros_like(self.state.completed))
+
+
+def snapshot(run: Run) -> dict[str, Any]:
+    """All of a run that changes, between any two steps of its chains. Noise is left out: its block says what it is."""
+    plain = ("tuned", "iteration", "block", "pending", "sampling")
+    return {
+        "state": run.state._asdict(),
+        "mass": run.mass._asdict(),
+        "watch": vars(run.watch),
+        "position": run.kernel.position_of(run.state),
+        **{name: getattr(run, name) for name in plain},
+    }
+
+
+def restore(run: Run, saved: dict[str, Any]) -> None:
+    """Puts a run where a snapshot of it was taken."""
+    run.state, run.mass = type(run.state)(**saved["state"]), Mass(**saved["mass"])
+    for name in ("tuned", "iteration", "pending", "sampling"):
+        setattr(run, name, saved[name])
+    for name, value in saved["watch"].items():
+        setattr(run.watch, name, set(value) if name == "said" else value)
+    if saved["block"] >= 0:
+        run.make_noise(saved["block"])
 
 
 def at_start(kernel: Any, density: Density, at: Tensor, own: dict[str, Any]) -> tuple[Setup, Any]:
@@ -78,19 +112,29 @@ def at_start(kernel: Any, density: Density, at: Tensor, own: dict[str, Any]) -> 
     return setup, kernel.init(at, *density.value_and_grad(at), setup.constants)
 
 
+def _room(run: Run, iterations: int) -> tuple[Tensor, Stats]:
+    """Places for positions (chain, iterations, dim) and stats (chain, iterations), with what is pending in them."""
+    chains, like, names = len(run.state.completed), run.mass.scale, dict.fromkeys((*run.kernel.STATS, "accept"))
+    positions = like.new_zeros(chains, iterations, run.density.dim)
+    stats = {name: like.new_zeros(chains, iterations, dtype=torch.float64) for name in names}
+    for name, value in (run.pending or {}).items():
+        (positions if name == POSITION else stats[name])[:, : value.shape[1]] = value
+    return positions, stats
+
+
 def advance(run: Run, iterations: int, stop: Stop) -> tuple[Tensor, Stats, int]:
     """Runs every chain `iterations` further, all within one block of noise.
+
+    What it has not completed when `stop` ends it is pending, and the next call goes on with it.
 
     Returns:
         Positions (chain, iterations, dim), stats (chain, iterations), and how many of them every chain completed:
         all, unless `stop` said to end early.
     """
-    offset, chains, like = run.iteration % BLOCK, len(run.state.completed), run.mass.scale
-    if offset == 0:
+    offset, like = run.iteration % BLOCK, run.mass.scale
+    if offset == 0 and run.pending is None:
         run.fill_noise()
-    positions = like.new_zeros(chains, iterations, run.density.dim)
-    stats = {name: like.new_zeros(chains, iterations, dtype=torch.float64) for name in run.kernel.STATS}
-    stats["accept"] = like.new_zeros(chains, iterations, dtype=torch.float64)
+    positions, stats = _room(run, iterations)
     assert run.drive is not None
     run.state = run.drive(
         run.state,
@@ -103,6 +147,8 @@ def advance(run: Run, iterations: int, stop: Stop) -> tuple[Tensor, Stats, int]:
     )
     completed = int(run.state.completed.min()) - offset
     run.iteration += completed
+    rest = {POSITION: positions, **stats}
+    run.pending = None if completed == iterations else {name: rows[:, completed:] for name, rows in rest.items()}
     run.watch.see(positions[:, :completed], stats["accept"][:, :completed])
     return positions, stats, completed
 
@@ -116,22 +162,3 @@ def _keep(draw: Draw, offset: int, positions: Tensor, stats: Stats) -> None:
     positions[chain, at] = draw.position[chain]
     for name in stats:
         stats[name][chain, at] = getattr(draw, name)[chain].double()
-
-
-def collect(run: Run, draws: int, thin: int, stop: Stop, show: Show) -> tuple[Tensor, Stats]:
-    """Draws of all chains after warm-up, (chain, draw, dim), every `thin`-th iteration."""
-    run.sampling = run.iteration = -(-run.iteration // BLOCK) * BLOCK  # sampling begins with a block of its own
-    positions: list[Tensor] = []
-    stats: list[Stats] = []
-    wanted, kept, divergences = draws * thin, 0, 0
-    while kept < wanted and not stop():
-        position, stat, completed = advance(run, min(BLOCK, wanted - kept), stop)
-        positions.append(position[:, :completed])
-        stats.append({name: value[:, :completed] for name, value in stat.items()})
-        kept += completed
-        divergences += int(stats[-1]["diverging"].sum()) if "diverging" in stat else 0
-        show(kept, f"accept {float(stats[-1]['accept'].mean()):.2f}, {divergences} divergences")
-    whole = torch.cat([run.mass.scale.new_zeros(len(run.state.completed), 0, run.density.dim), *positions], 1)
-    return whole[:, thin - 1 :: thin], {
-        name: torch.cat([stat[name] for stat in stats], 1)[:, thin - 1 :: thin] for name in run.kernel.STATS if stats
-    }

@@ -15,7 +15,8 @@ from torch import Tensor
 
 from . import adapt, mass
 from .engine import eager_drive
-from .march import Run, Show, Stats, Stop, advance, at_start
+from .journal import Journal
+from .march import POSITION, Run, Show, Stop, advance, at_start, restore
 from .noise import BLOCK
 from .seeds import block_seed
 
@@ -37,80 +38,121 @@ class Plan(NamedTuple):
     keep: bool
 
 
-def warm(run: Run, plan: Plan, stop: Stop, show: Show) -> tuple[Tensor, Stats]:
-    """All of warm-up; returns what was drawn in it if that is kept: positions (chain, warmup, dim) and stats."""
-    parts = []
-    if hasattr(run.kernel, "WAY_IN") and plan.warmup:
-        plan, drawn = _come_in(run, plan, stop, show)
-        parts.append(drawn)
-    run.tuned["step_size"] = first_step_size(run, 0) if plan.step_size is None else plan.step_size
-    parts.append(_warm_up(run, plan, stop, show))
-    _settle(run)
-    names = parts[-1][1]
-    return torch.cat([p for p, _ in parts], 1), {n: torch.cat([stats[n] for _, stats in parts], 1) for n in names}
+class Tuning(NamedTuple):
+    """What warm-up remembers from one iteration to the next, beside the run itself.
 
-
-def _come_in(run: Run, plan: Plan, stop: Stop, show: Show) -> tuple[Plan, tuple[Tensor, Stats]]:
-    """The first part of warm-up by another kernel: some are lost far from where the mass is.
-
-    Returns:
-        The plan of what is left of warm-up, and what was drawn.
+    `done` iterations; the acceptance's dual averaging; each chain's spread in this window and, where directions are
+    learned, its positions; the climb of a trajectory length; each chain's recent acceptance.
     """
+
+    done: int
+    averaging: adapt.DualAveraging
+    spread: adapt.Spread
+    window: list[Tensor]
+    climb: Any
+    recent: Tensor
+
+
+def warm(run: Run, plan: Plan, journal: Journal, stop: Stop, show: Show) -> bool:
+    """All of warm-up, from where the journal says that it is; False where `stop` ended it."""
+    way_in = min(WAY_IN, plan.warmup // 3) if hasattr(run.kernel, "WAY_IN") else 0
+    if way_in and not journal.past("way in") and not _come_in(run, plan._replace(warmup=way_in), journal, stop, show):
+        return False
+    if journal.past("warmup"):
+        return True
+    saved = journal.take("warmup")
+    if saved is None:
+        run.tuned["step_size"] = first_step_size(run, 0) if plan.step_size is None else plan.step_size
+    if not _warm_up(run, plan._replace(warmup=plan.warmup - way_in), saved, "warmup", journal, stop, show):
+        return False
+    _settle(run)
+    return True
+
+
+def _come_in(run: Run, plan: Plan, journal: Journal, stop: Stop, show: Show) -> bool:
+    """The first part of warm-up by another kernel: some are lost far from where the mass is. As `warm`."""
     way = run.kernel.WAY_IN
     setup, state = at_start(way, run.density, run.kernel.position_of(run.state), {})
     other = Run(run.density, way, setup, run.seed, state, run.mass, {"step_size": 1.0, **setup.tuned}, run.watch)
     other.drive = eager_drive(way, run.density, setup.constants)
-    other.tuned["step_size"] = first_step_size(other, 0)
-    iterations = min(WAY_IN, plan.warmup // 3)
-    drawn = _warm_up(other, plan._replace(warmup=iterations, target=way.TARGET_ACCEPT, step_size=None), stop, show)
+    saved = journal.take("way in")
+    if saved is None:
+        other.tuned["step_size"] = first_step_size(other, 0)
+    plan = plan._replace(target=way.TARGET_ACCEPT, step_size=None)
+    if not _warm_up(other, plan, saved, "way in", journal, stop, show):
+        return False
     at, run.mass = way.position_of(other.state), other.mass
     run.state = run.kernel.init(at, *run.density.value_and_grad(at), run.setup.constants)
-    return plan._replace(warmup=plan.warmup - iterations), drawn
+    return True
 
 
-def _warm_up(run: Run, plan: Plan, stop: Stop, show: Show) -> tuple[Tensor, Stats]:
-    """Tunes `run`, one iteration of all chains at a time; returns what it drew if that is kept, as `collect`."""
-    first, ends = adapt.windows(plan.warmup)
-    settled = sorted(ends)[:2][-1] if ends else first
-    averaging = adapt.restart(run.tuned["step_size"])
-    spread = adapt.no_spread(run.mass.scale, len(run.state.completed))
-    window: list[Tensor] = []
-    climb, recent = _first_climb(run), torch.ones(len(run.state.completed), dtype=torch.float64)
-    seen: list[tuple[Tensor, Stats]] = []
-    for i in range(1, plan.warmup + 1):
+def _warm_up(run: Run, plan: Plan, saved: Any, stage: str, journal: Journal, stop: Stop, show: Show) -> bool:
+    """Tunes `run`, one iteration of all chains at a time, from the beginning or from what was saved; as `warm`."""
+    if saved is not None:
+        restore(run, saved["run"])
+    memory = _first(run) if saved is None else _restored(run, saved["tuning"])
+    for i in range(memory.done + 1, plan.warmup + 1):
         position, stats, completed = advance(run, 1, stop)
         if not completed:
-            break
-        seen += [(position, stats)] if plan.keep else []
-        accept, recent = _pooled(run, stats["accept"][:, 0], recent)
-        if plan.target is not None:
-            averaging = adapt.update(averaging, accept, plan.target)
-            _set_step(run, plan, adapt.now(averaging))
-        climb = _tune(run, climb, i > settled)
-        if i > first:
-            spread = adapt.add(spread, position[:, 0])
-            window += [position] if plan.kind in ("low_rank", "dense") else []
-        if i in ends:
-            before, run.mass = run.mass, _learned(run, plan.kind, spread, window)
-            spread, window = adapt.no_spread(run.mass.scale, len(run.state.completed)), []
-            _set_step(run, plan, first_step_size(run, i))
-            climb = _rescaled(run, climb, before)
-            averaging = adapt.restart(run.tuned["step_size"])
-            run.watch.awake = True
+            journal.write(stage, run, tuning=_packed(memory))
+            return False
+        if plan.keep:
+            journal.warmup.add({POSITION: position, **{name: stats[name] for name in run.kernel.STATS}})
+        memory, accept = _learned(run, plan, memory, position, stats["accept"][:, 0])
         show(i, f"warm-up, accept {accept:.2f}, step {run.tuned['step_size']:.2g}")
+        journal.at_boundary(stage, run, tuning=_packed(memory))
     if plan.warmup and plan.target is not None:
-        _set_step(run, plan, adapt.average(averaging))
-    if climb is not None and climb.time:
-        run.tuned["length"] = math.exp(climb.average)
+        _set_step(run, plan, adapt.average(memory.averaging))
+    if memory.climb is not None and memory.climb.time:
+        run.tuned["length"] = math.exp(memory.climb.average)
     run.watch.awake = True
-    return _joined(run, seen)
+    return True
 
 
-def _joined(run: Run, seen: list[tuple[Tensor, Stats]]) -> tuple[Tensor, Stats]:
-    if not seen:
-        return run.mass.scale.new_zeros(len(run.state.completed), 0, run.density.dim), {}
-    names = run.kernel.STATS
-    return torch.cat([p for p, _ in seen], 1), {n: torch.cat([stats[n] for _, stats in seen], 1) for n in names}
+def _first(run: Run) -> Tuning:
+    """The memory that warm-up begins with."""
+    chains = len(run.state.completed)
+    averaging, spread = adapt.restart(run.tuned["step_size"]), adapt.no_spread(run.mass.scale, chains)
+    return Tuning(0, averaging, spread, [], _first_climb(run), torch.ones(chains, dtype=torch.float64))
+
+
+def _packed(memory: Tuning) -> dict[str, Any]:
+    """A memory as a file holds it."""
+    return memory._asdict() | {"window": [torch.cat(memory.window, 1)] if memory.window else []}
+
+
+def _restored(run: Run, saved: dict[str, Any]) -> Tuning:
+    """The inverse of `_packed`, once read from a file."""
+    climb = None if saved["climb"] is None else type(run.kernel.begin(1.0))(**saved["climb"])
+    averaging, spread = adapt.DualAveraging(**saved["averaging"]), adapt.Spread(**saved["spread"])
+    return Tuning(**saved | {"averaging": averaging, "spread": spread, "climb": climb})
+
+
+def _learned(run: Run, plan: Plan, memory: Tuning, position: Tensor, accept: Tensor) -> tuple[Tuning, float]:
+    """What one more iteration teaches; the run's step size, mass and length follow. Also the acceptance tuned to."""
+    first, ends = adapt.windows(plan.warmup)
+    settled = sorted(ends)[:2][-1] if ends else first
+    i = memory.done + 1
+    pooled, recent = _pooled(run, accept, memory.recent)
+    averaging, spread, window = memory.averaging, memory.spread, memory.window
+    if plan.target is not None:
+        averaging = adapt.update(averaging, pooled, plan.target)
+        _set_step(run, plan, adapt.now(averaging))
+    climb = _tune(run, memory.climb, i > settled)
+    if i > first:
+        spread = adapt.add(spread, position[:, 0])
+        window = [*window, position] if plan.kind in ("low_rank", "dense") else window
+    memory = Tuning(i, averaging, spread, window, climb, recent)
+    return (_renewed(run, plan, memory) if i in ends else memory), pooled
+
+
+def _renewed(run: Run, plan: Plan, memory: Tuning) -> Tuning:
+    """At a window's end: the mass that it taught, with a step size and a window begun anew."""
+    before, run.mass = run.mass, _new_mass(run, plan.kind, memory.spread, memory.window)
+    _set_step(run, plan, first_step_size(run, memory.done))
+    averaging, spread = adapt.restart(run.tuned["step_size"]), adapt.no_spread(run.mass.scale, len(memory.recent))
+    run.watch.awake = True
+    return memory._replace(averaging=averaging, spread=spread, window=[], climb=_rescaled(run, memory.climb, before))
 
 
 def _set_step(run: Run, plan: Plan, value: float) -> None:
@@ -123,7 +165,7 @@ def _pooled(run: Run, accept: Tensor, recent: Tensor) -> tuple[float, Tensor]:
     return (own(accept), recent) if own else adapt.pooled(accept, recent.to(accept))
 
 
-def _learned(run: Run, kind: str, spread: adapt.Spread, window: list[Tensor]) -> mass.Mass:
+def _new_mass(run: Run, kind: str, spread: adapt.Spread, window: list[Tensor]) -> mass.Mass:
     if kind == "unit":
         return run.mass
     scaled = run.mass._replace(scale=adapt.scale(spread, run.mass.scale))
@@ -183,6 +225,6 @@ def _settle(run: Run) -> None:
         rows = run.noise["rows"][next(batches) % BLOCK] if "rows" in run.noise else None
         return run.density.value_and_grad(position, rows)[1]
 
-    if not run.noise:
+    if not run.noise:  # no warm-up, no block yet
         run.fill_noise()
     run.state = own(run.state, gradient, run.tuned, run.mass, run.setup.constants)

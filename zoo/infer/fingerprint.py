@@ -1,0 +1,139 @@
+"""`fingerprint(value)`: twelve hex digits that two processes agree on, of numbers, tensors, functions, models.
+
+A function is its compiled code (comments and line numbers do not count), its defaults, what it closes over and the
+functions and values that it names; of libraries only names count, since their versions are compared themselves.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import inspect
+import logging
+import sys
+import sysconfig
+import types
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from zoo.core.posterior import Posterior
+
+PLAIN = (bool, int, float, complex, str, bytes, torch.dtype, torch.device, np.generic)
+LIBRARIES = tuple(dict.fromkeys(sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")))
+
+
+def fingerprint(value: Any, weights: bool = True) -> str:
+    """A digest of a value, the same in every process of one Python version.
+
+    Args:
+        value: Anything: a model, a guide, data, an option.
+        weights: Whether the tensors inside objects count. A guide's own change while it is fitted.
+    """
+    walk = _Walk(weights)
+    walk.see(value)
+    return walk.digest.hexdigest()[:12]
+
+
+def _in_library(module: str | None) -> bool:
+    """Whether a module's code comes with Python or from an installed package."""
+    found = sys.modules.get(module or "")
+    path = getattr(found, "__file__", None)
+    return module == "builtins" or (found is not None and module != "__main__" and (path or "").startswith(LIBRARIES))
+
+
+class _Walk:
+    """Walks through a value once; what it has seen before counts as its number."""
+
+    def __init__(self, weights: bool) -> None:
+        self.digest, self.weights = hashlib.sha256(), weights
+        self.seen: dict[int, int] = {}
+        self.alive: list[Any] = []  # an id means nothing once its object is gone
+
+    def put(self, *words: Any) -> None:
+        """Adds words to the digest."""
+        self.digest.update("\x1f".join(map(str, words)).encode() + b"\x1e")
+
+    def see(self, value: Any) -> None:
+        """Adds a value to the digest."""
+        if value is None or isinstance(value, PLAIN):
+            return self.put(type(value).__name__, repr(value))
+        if id(value) in self.seen:
+            return self.put("again", self.seen[id(value)])
+        self.seen[id(value)] = len(self.seen)
+        self.alive.append(value)
+        if isinstance(value, (Tensor, np.ndarray)):
+            return self.array(value)
+        if isinstance(value, Mapping):
+            return self.items("dict", sorted(value.items(), key=lambda item: repr(item[0])))
+        if isinstance(value, (set, frozenset)):
+            return self.put("set", *sorted(fingerprint(item, self.weights) for item in value))
+        if isinstance(value, (list, tuple)):
+            return self.items(type(value).__name__, list(enumerate(value)))
+        return self.thing(value)
+
+    def items(self, kind: str, pairs: list[tuple[Any, Any]]) -> None:
+        self.put(kind, len(pairs))
+        for key, item in pairs:
+            self.put(key)
+            self.see(item)
+
+    def array(self, value: Any) -> None:
+        array = value.detach().cpu().contiguous() if isinstance(value, Tensor) else torch.from_numpy(np.array(value))
+        self.put("array", array.dtype, tuple(array.shape))
+        self.digest.update(array.reshape(-1).view(torch.uint8).numpy().tobytes() if array.numel() else b"")
+
+    def thing(self, value: Any) -> None:
+        if isinstance(value, functools.partial):
+            return self.items("partial", [("f", value.func), ("args", value.args), ("keywords", value.keywords)])
+        if isinstance(value, types.MethodType):
+            return self.items("method", [("f", value.__func__), ("of", value.__self__)])
+        if isinstance(value, types.FunctionType):
+            return self.function(value)
+        if isinstance(value, types.CodeType):
+            return self.code(value)
+        if isinstance(value, type):
+            return self.kind(value)
+        return self.thing_of_a_kind(value)
+
+    def function(self, value: types.FunctionType) -> None:
+        self.put("function", value.__module__, value.__qualname__)
+        if _in_library(value.__module__) and len(self.seen) > 1:
+            return
+        self.see(value.__code__)
+        self.items("defaults", [("", value.__defaults__), ("", value.__kwdefaults__)])
+        closed = inspect.getclosurevars(value)
+        self.items("closes over", sorted(closed.nonlocals.items()))
+        for name, item in sorted(closed.globals.items()):
+            self.put(name)
+            if not isinstance(item, (types.ModuleType, logging.Logger)):
+                self.see(item)
+
+    def code(self, value: types.CodeType) -> None:
+        documented = value.co_consts[:1] if isinstance(value.co_consts[:1] and value.co_consts[0], str) else ()
+        self.put("code", value.co_code.hex(), value.co_names, value.co_varnames)
+        self.items("constants", list(enumerate(value.co_consts[len(documented) :])))
+
+    def kind(self, value: type) -> None:
+        self.put("class", value.__module__, value.__qualname__)
+        if not _in_library(value.__module__):
+            own = {n: v for n, v in vars(value).items() if isinstance(v, (types.FunctionType, *PLAIN))}
+            self.items("body", sorted((n, v) for n, v in own.items() if n not in ("__module__", "__doc__")))
+
+    def thing_of_a_kind(self, value: Any) -> None:
+        """An object: its class and, as far as they are plain, a tensor or the user's own, its attributes."""
+        if isinstance(value, Posterior):
+            return self.items("posterior", sorted(value.draws.items()))
+        self.see(type(value))
+        if isinstance(value, nn.Module) and self.weights:
+            self.items("weights", sorted(value.state_dict().items()))
+        foreign = _in_library(type(value).__module__)
+        wanted = (*PLAIN, Tensor) if self.weights else PLAIN
+        for name, item in sorted(getattr(value, "__dict__", {}).items()):
+            if isinstance(item, wanted) or (not foreign and not isinstance(item, (Tensor, dict))):
+                self.put(name)
+                self.see(item)
+        return None
