@@ -24,6 +24,7 @@ _DOORS = {
     "load": "zoo.infer.dispatch",
     "run": "zoo.infer.dispatch",
     "compare": "zoo.report.distance",
+    "find_gold": "zoo.report.gold",
     "loo": "zoo.report.loo",
     "scores": "zoo.report.scored",
     "check_predictive": "zoo.report.predictive_checks",
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from zoo.report.animate.write import animate as animate
     from zoo.report.distance import compare as compare
     from zoo.report.files import open as open
+    from zoo.report.gold import find_gold as find_gold
     from zoo.report.loo import loo as loo
     from zoo.report.pictures import plot as plot
     from zoo.report.predictive_checks import check_predictive as check_predictive

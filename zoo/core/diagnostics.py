@@ -109,6 +109,32 @@ def mcse_sd(draws: ArrayLike) -> Array:
     return _blockwise(one, draws, if_constant=0.0)
 
 
+def mcse_quantile(draws: ArrayLike, level: float) -> Array:
+    """Monte Carlo standard error of a quantile: half the width of its interval of 68 %, between order statistics.
+
+    With n the ESS of the indicator of lying below the quantile, the share below it is Beta(n p + 1, n (1 - p) + 1);
+    that law's 16 and 84 % points, as quantiles of the draws, are the interval's ends.
+
+    Args:
+        draws: (chain, draw, ...).
+        level: p in (0, 1).
+
+    Returns:
+        Errors (...); 0 for a constant quantity.
+
+    Source: Vehtari and others (2021), section 4.
+    """
+
+    def one(block: Array) -> Array:
+        flat = block.reshape(-1, block.shape[2])
+        size = _ess_indicator(block <= np.quantile(flat, level, axis=0))
+        low, high = (stats.beta.ppf(tail, size * level + 1, size * (1 - level) + 1) for tail in (0.158655, 0.841345))
+        ends = [[np.quantile(flat[:, i], (low[i], high[i])) for i in range(flat.shape[1])]]
+        return np.asarray(np.diff(ends, axis=2)[0, :, 0] / 2)
+
+    return _blockwise(one, draws, if_constant=0.0)
+
+
 def bfmi(energy: ArrayLike) -> Array:
     """E-BFMI of each chain: sum (E_n - E_(n-1))^2 / sum (E_n - mean E)^2; 1 for an energy that never changes.
 

@@ -3,29 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
-from torch import Tensor
 
-from zoo.core.diagnostics import constant, ess, rhat
 from zoo.core.posterior import Posterior, check_posteriors
-from zoo.core.quantities import Quantity, point_sites, quantities, test_inputs, thin
-from zoo.core.tensors import to_numpy
 
-from .agreement import agreement, probabilities, total_variation
-from .density_ratio import density_facts
-from .differences import difference, unscored
-from .joint import Draws, Part, joint_distances
-from .marginals import distances, marginal
-from .scores import headline
+from .agreement import agreement, total_variation
+from .differences import difference
+from .gold import Gold
+from .gold_sides import at_probes, judged_gold, not_of_gold
+from .joint import joint_distances
+from .judged import Judged, judge
+from .marginals import distances
 from .table import joint_table, sentence, table, wrap
 
 OVER_CONFIDENT, UNDER_CONFIDENT, WRONG = 0.8, 1.25, 0.5
-# R-hat and ESS are judged at so many outputs and so many weights, evenly spread.
-JUDGED = 100
 # Fewer effective draws of gold tell little.
 LEAST_ESS = 400
 
@@ -65,16 +58,17 @@ class Comparison:
     __repr__ = __str__
 
 
-def compare(gold: Posterior, *others: Posterior) -> Comparison:
+def compare(gold: Posterior | Gold, *others: Posterior) -> Comparison:
     """Distances of approximations from a gold standard, on the same data.
 
     Compared are f (for classifiers the class probabilities too) at the test inputs, or the training inputs
     where there are none, and identifiable scalars: `problem.compare` and scalar latents with a bounded
-    support. Verdicts: over-confident where the median ratio of sds is below 0.8, under-confident above 1.25,
-    wrong where a mean is more than 0.5 gold sds off anywhere, else "agrees".
+    support; against a gold file at its probes, 20 of the test inputs. Verdicts: over-confident where the median
+    ratio of sds is below 0.8, under-confident above 1.25, wrong where a mean is more than 0.5 gold sds off
+    anywhere, else "agrees".
 
     Args:
-        gold: The posterior to trust, by a long run of nuts or by exact.
+        gold: The posterior to trust, by a long run of nuts or by exact; or a gold file: zoo.find_gold(problem).
         others: What is compared with it, any methods.
 
     Raises:
@@ -82,20 +76,22 @@ def compare(gold: Posterior, *others: Posterior) -> Comparison:
             hyperparameters are said below the table.
         TypeError: For things that are not posteriors.
     """
-    fits = (gold, *others)
+    troubles: tuple[str, ...] = ()
+    fits = others if isinstance(gold, Gold) else (gold, *others)
     check_posteriors("compare", *fits)
     labels = _labels(fits)
-    for label, fit in zip(labels, fits, strict=True):
-        if fit.problem.hash != gold.problem.hash:
-            raise ValueError(
-                f"{label} was run on other data (hash {fit.problem.hash}) than gold ({gold.problem.hash}). "
-                "Run both on one problem."
-            )
-    truth = _judge(labels[0], gold)
-    rows, sites, troubles = [truth.row | {"verdict": "gold"}], [], _notes(truth.row, gold)
-    foot = [difference(label, fit, gold) for label, fit in zip(labels, fits, strict=True)]
-    for label, fit in zip(labels[1:], others, strict=True):
-        mine = _judge(label, fit)
+    _check_data(gold, labels, fits)
+    if isinstance(gold, Gold):
+        truth = judged_gold(gold)
+        foot = [not_of_gold(label, fit, gold) for label, fit in zip(labels, fits, strict=True)]
+        others = tuple(at_probes(fit, gold) for fit in others)
+    else:
+        truth = judge(labels[0], gold)
+        troubles = _notes(truth.row, gold)
+        foot = [difference(label, fit, gold) for label, fit in zip(labels, fits, strict=True)]
+    rows, sites = [truth.row | {"verdict": "gold"}], []
+    for label, fit in zip(labels[len(labels) - len(others) :], others, strict=True):
+        mine = judge(label, fit)
         names = _in_common(mine, truth)
         part = _distances(mine, truth, names)
         sites.append(part)
@@ -107,28 +103,20 @@ def compare(gold: Posterior, *others: Posterior) -> Comparison:
     return Comparison(frame, pd.concat(sites, ignore_index=True) if sites else pd.DataFrame(), notes)
 
 
+def _check_data(gold: Posterior | Gold, labels: list[str], fits: tuple[Posterior, ...]) -> None:
+    """Raises ValueError where a fit is of other data than gold."""
+    right = gold.hash if isinstance(gold, Gold) else gold.problem.hash
+    for label, fit in zip(labels, fits, strict=True):
+        if fit.problem.hash != right:
+            raise ValueError(
+                f"{label} was run on other data (hash {fit.problem.hash}) than gold ({right}). Run both on one problem."
+            )
+
+
 COLUMNS = [
     *("method", "kind", "chains", "draws", "off", "z", "sd_ratio", "w1", "w1_floor", "in50", "in80", "in95"),
-    *(
-        "sw2",
-        "sw2_floor",
-        "energy",
-        "mmd",
-        "mmd_p",
-        "agreement",
-        "tv",
-        "khat",
-        "elbo_gap",
-        "scored_on",
-        "rmse",
-        "accuracy",
-        "log_lik",
-        "min_ess",
-        "ess_per_s",
-        "rhat_f",
-        "rhat_w",
-        "seconds",
-    ),
+    *("sw2", "sw2_floor", "energy", "mmd", "mmd_p", "agreement", "tv", "khat", "elbo_gap"),
+    *("scored_on", "rmse", "accuracy", "log_lik", "min_ess", "ess_per_s", "rhat_f", "rhat_w", "seconds"),
     *("points", "outcome", "verdict", "missing"),
 ]
 
@@ -139,68 +127,7 @@ def _labels(fits: tuple[Posterior, ...]) -> list[str]:
     return [f"{n} {names[: i + 1].count(n)}" if n in names[:i] else n for i, n in enumerate(names)]
 
 
-class _Judged(NamedTuple):
-    """What may be compared of one fit, and everything about it that needs no gold (the row of the frame)."""
-
-    found: dict[str, Quantity]
-    parts: dict[str, Part]
-    weights: NDArray[np.float64] | None
-    classes: NDArray[np.float64] | None
-    row: dict[str, Any]
-
-
-def _judge(label: str, fit: Posterior) -> _Judged:
-    predicted = fit.predict(test_inputs(fit))
-    found = quantities(fit, predicted)
-    seconds = float(sum(fit.seconds.values()))
-    facts, missing = density_facts(fit)
-    row = {
-        "method": label,
-        "kind": fit.kind,
-        "chains": fit.shape[0],
-        "draws": fit.shape[1],
-        **headline(fit, predicted),
-        **_convergence(fit, found),
-        **facts,
-        "seconds": seconds,
-        "points": ", ".join(point_sites(fit)),
-        "outcome": fit.outcome,
-        "missing": "; ".join([*missing, *(["p: members are no draws"] if fit.kind == "members" else [])]),
-    }
-    row["unscored"] = "" if row["scored_on"] else unscored(fit, predicted)
-    row["ess_per_s"] = row["min_ess"] / seconds if seconds > 0 else np.nan
-    weights = None if fit.weights is None else to_numpy(fit.weights).astype(np.float64)
-    parts = {name: Part(q.values, marginal(q.values, weights, fit.kind)) for name, q in found.items()}
-    return _Judged(found, parts, weights, probabilities(fit, predicted), row)
-
-
-def _convergence(fit: Posterior, found: dict[str, Quantity]) -> dict[str, float]:
-    """Smallest ESS (bulk and tail) of what is compared; largest R-hat there, and over the weights."""
-    out = {"min_ess": np.nan, "rhat_f": np.nan, "rhat_w": np.nan}
-    if fit.kind == "iid":
-        share = np.ones(fit.shape) if fit.weights is None else to_numpy(fit.weights).astype(np.float64)
-        return out | {"min_ess": float(share.sum() ** 2 / (share**2).sum())}
-    if fit.kind == "members":
-        return out
-    moving = [q.values[:, :, thin(q.values.shape[2], JUDGED)] for q in found.values() if not q.point]
-    if moving:
-        judged = np.concatenate(moving, axis=2)
-        judged = judged[:, :, ~constant(judged)]
-        if judged.shape[2]:
-            out["min_ess"] = float(np.minimum(ess(judged), ess(judged, "tail")).min())
-            out["rhat_f"] = float(rhat(judged).max())
-    sites = [v for n, v in fit.draws.items() if n not in point_sites(fit)]
-    if sites:
-        out["rhat_w"] = max(float(rhat(_spread(v)).max()) for v in sites)
-    return out
-
-
-def _spread(value: Tensor) -> np.ndarray:
-    flat = value.reshape(*value.shape[:2], -1)
-    return to_numpy(flat[:, :, thin(flat.shape[2], JUDGED)])
-
-
-def _in_common(mine: _Judged, truth: _Judged) -> list[str]:
+def _in_common(mine: Judged, truth: Judged) -> list[str]:
     """The quantities that both have, at the same coordinates."""
     names = [n for n, gold in truth.found.items() if n in mine.found and mine.found[n].labels == gold.labels]
     if not names:
@@ -212,7 +139,7 @@ def _in_common(mine: _Judged, truth: _Judged) -> list[str]:
     return names
 
 
-def _distances(mine: _Judged, truth: _Judged, names: list[str]) -> pd.DataFrame:
+def _distances(mine: Judged, truth: Judged, names: list[str]) -> pd.DataFrame:
     """The long frame of one approximation: a row a coordinate."""
     parts = []
     for name in names:
@@ -225,13 +152,9 @@ def _distances(mine: _Judged, truth: _Judged, names: list[str]) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-def _jointly(mine: _Judged, truth: _Judged, names: list[str]) -> dict[str, float]:
+def _jointly(mine: Judged, truth: Judged, names: list[str]) -> dict[str, float]:
     """Distances of all quantities together, and of class probabilities row by row."""
-    pair = [
-        Draws({name: of.parts[name] for name in names}, of.weights, of.row["kind"], of.row["min_ess"])
-        for of in (truth, mine)
-    ]
-    out = joint_distances(*pair)
+    out = joint_distances(truth.draws(names), mine.draws(names))
     if mine.classes is not None and truth.classes is not None and mine.classes.shape == truth.classes.shape:
         p, q = truth.classes, mine.classes
         out |= {"agreement": agreement(p, q), "tv": total_variation(p, q)}

@@ -1,4 +1,4 @@
-"""`zoo compare GOLD.nc OTHER.nc ...`: how far saved fits are from the first one."""
+"""`zoo compare GOLD.nc OTHER.nc ...`: how far saved fits are from the first one, or (`gold`) from the zoo's gold."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ HELP = "the distance of saved fits to the first one, the gold standard"
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Two files or more."""
-    parser.add_argument("gold", metavar="GOLD.nc", help="what to measure against, usually nuts or exact")
+    parser.add_argument(
+        "gold", metavar="GOLD.nc", help="what to measure against, usually nuts or exact; or the word gold"
+    )
     parser.add_argument("others", metavar="FIT.nc", nargs="+", help="fits of the same data")
 
 
@@ -17,6 +19,7 @@ def main(args: argparse.Namespace) -> int:
     """Prints the comparison; returns the exit code."""
     import zoo
 
-    gold, *others = (zoo.open(path) for path in (args.gold, *args.others))
+    others = [zoo.open(path) for path in args.others]
+    gold = zoo.find_gold(others[0].problem) if args.gold == "gold" else zoo.open(args.gold)
     print(zoo.compare(gold, *others))
     return 0

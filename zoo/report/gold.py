@@ -1,0 +1,159 @@
+"""`Gold`: a reference posterior with its Monte Carlo errors, read from `zoo/gold/<name>.json`."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import json
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy import special
+from torch import Tensor
+
+import zoo
+from zoo.core.problem import Data, Problem
+
+FORMAT = 1
+PROBES = 20
+# What a file stores beside what is compared.
+ONLY_JUDGED = ("lp", "log ")
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Gold:
+    """A reference posterior.
+
+    Args:
+        facts: What the file holds: name, model, hyper, data (hash, probes: rows of x_test, and x there), command,
+            run (sampler, draws, seconds, divergences), versions, quantities ({name: labels and, for each, what
+            `zoo.report.summaries.summary` says}), draws ({name: (1000, k)}, joint) and certificates.
+            The draws are of f and of scalars.
+    """
+
+    facts: dict[str, Any]
+
+    @property
+    def name(self) -> str:
+        """The file's name."""
+        return str(self.facts["name"])
+
+    @property
+    def hash(self) -> str:
+        """The data's hash."""
+        return str(self.facts["data"]["hash"])
+
+    @property
+    def compared(self) -> list[str]:
+        """The quantities that other posteriors are compared on; not lp and log scales."""
+        return [name for name in self.facts["quantities"] if not name.startswith(ONLY_JUDGED)]
+
+    def probes(self, like: Tensor) -> Tensor | None:
+        """The inputs (k, d) at which f was compared; None for a model without inputs."""
+        x = self.facts["data"]["x"]
+        return None if x is None else torch.tensor(x, dtype=like.dtype, device=like.device)
+
+    def numbers(self, quantity: str, what: str) -> NDArray[np.float64]:
+        """A number for each coordinate of a quantity: its "mean", "mcse_mean", "sd", ..."""
+        return np.asarray(self.facts["quantities"][quantity][what], dtype=np.float64)
+
+    def draws(self, quantity: str) -> NDArray[np.float64]:
+        """1,000 joint draws (1000, k) of the whole run; of class probabilities by way of f."""
+        if quantity in self.facts["draws"]:
+            return np.asarray(self.facts["draws"][quantity], dtype=np.float64)
+        f = np.asarray(self.facts["draws"]["f"], dtype=np.float64)
+        if "," not in self.facts["quantities"]["f"]["labels"][0]:
+            return np.asarray(special.expit(f))
+        rows = len(self.facts["data"]["probes"])
+        return np.asarray(special.softmax(f.reshape(len(f), rows, -1), axis=2).reshape(f.shape))
+
+    def __str__(self) -> str:
+        run = self.facts["run"]
+        lines = [
+            f"gold '{self.name}': {self.facts['model']} {self.facts['hyper'] or ''}, data {self.facts['data']['hash']}",
+            f"{run['method']}, {run['chains']} x {run['draws']} draws, {run['divergences']} divergences, "
+            f"{run['seconds']:.0f} s; made by: {self.facts['command']}",
+        ]
+        for name, entry in self.facts["quantities"].items():
+            worst = int(np.argmin(entry["ess_bulk"]))
+            lines.append(
+                f"  {name}: {len(entry['labels'])} of them, {entry['labels'][0]} = {entry['mean'][0]:.4g} +- "
+                f"{entry['mcse_mean'][0]:.1g} (sd {entry['sd'][0]:.3g}); least bulk ESS {entry['ess_bulk'][worst]:.0f}"
+            )
+        return "\n".join([*lines, *(f"  {word}: {what}" for word, what in self.facts["certificates"].items())])
+
+    __repr__ = __str__
+
+
+def folder() -> Path:
+    """Where the zoo's gold files lie."""
+    return Path(str(resources.files("zoo"))) / "gold"
+
+
+def open_gold(name: str | Path) -> Gold:
+    """The gold of a name, or of a file.
+
+    Raises:
+        FileNotFoundError: Where there is none.
+        ValueError: For a file that is not gold.
+    """
+    path = Path(name) if str(name).endswith(".json") else folder() / f"{name}.json"
+    if not path.is_file():
+        known = ", ".join(sorted(p.stem for p in folder().glob("*.json"))) or "none"
+        raise FileNotFoundError(f"there is no gold {str(name)!r}; there is: {known}. Make it: zoo gold MODEL.")
+    try:
+        facts = json.loads(path.read_text(encoding="utf-8"))
+        right = facts["zoo_gold"] == FORMAT
+    except (ValueError, KeyError, TypeError):
+        right = False
+    if not right:
+        raise ValueError(f"{path} is no gold file of format {FORMAT}, or is damaged. Make it again: zoo gold MODEL.")
+    return Gold(facts)
+
+
+def find_gold(problem: Problem) -> Gold:
+    """The gold of a problem: of the same model, data and hyperparameters, whatever either is called.
+
+    Raises:
+        FileNotFoundError: Where there is none.
+    """
+    wanted = key(problem)
+    for path in sorted(folder().glob("*.json")):
+        found = open_gold(path)
+        if (found.facts["model"], found.facts["data"]["hash"], found.facts["hyper"]) == wanted:
+            return found
+    raise FileNotFoundError(
+        f"there is no gold for {problem.name} on data {problem.hash} with {problem.hyper or 'its defaults'}. Run your "
+        "own gold standard: zoo.compare(zoo.run(problem, 'nuts'), fit)."
+    )
+
+
+def key(problem: Problem) -> tuple[str, str, dict[str, Any]]:
+    """What makes two problems one: the model (its file), the data's numbers, hyperparameters that are not defaults."""
+    module = getattr(problem.model, "__module__", "")
+    name = module.removeprefix("zoo.") if module.removeprefix("zoo.") in zoo.names() else problem.name
+    parameters = inspect.signature(problem.model).parameters
+    defaults = {n: p.default for n, p in parameters.items()}
+    hyper = {n: v for n, v in problem.hyper.items() if n not in defaults or defaults[n] != v}
+    return name, problem.hash, json.loads(json.dumps(hyper, default=str))
+
+
+def probe_rows(problem: Problem) -> list[int] | None:
+    """20 rows of x_test (where there is none: of x), evenly spaced in their order; None without inputs."""
+    data = problem.data
+    if not isinstance(data, Data) or data.x.shape[1] == 0:
+        return None
+    count = len(data.x if data.x_test is None else data.x_test)
+    return [int(i) for i in np.unique(np.linspace(0, count - 1, min(PROBES, count)).round())]
+
+
+def probe_inputs(problem: Problem) -> Tensor | None:
+    """x at `probe_rows`."""
+    rows, data = probe_rows(problem), problem.data
+    if rows is None or not isinstance(data, Data):
+        return None
+    return (data.x if data.x_test is None else data.x_test)[rows]

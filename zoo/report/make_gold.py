@@ -1,0 +1,234 @@
+"""`make_gold`: a run long enough to be a reference, its certificates, and the file; or a refusal that names why.
+
+16 dispersed chains x 1,000 draws in float64, doubled until f at every probe, every compared scalar and its log, and
+lp have R-hat < 1.01 and bulk and tail ESS > 4,000; at 64,000 draws or the time given it refuses. At most one draw in
+1,000 may diverge, and where any did a second run at target_accept .99 must agree; E-BFMI > .3 in every chain.
+Weights may be bimodal; f that differs between chains is refused by its R-hat.
+
+Source: Magnusson et al. 2024, "posteriordb" (reference draws and how they are judged); Vehtari et al. 2021 (limits).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from pyro.distributions import constraints
+
+import zoo
+from zoo.core.diagnostics import bfmi, constant
+from zoo.core.posterior import Posterior
+from zoo.core.problem import Problem
+from zoo.core.quantities import Quantity, quantities
+from zoo.core.quantities import predicted as predicted_at
+from zoo.core.sites import sites
+from zoo.core.tensors import to_numpy
+from zoo.infer.verdict import BFMI, LIMITS, Limit
+
+from . import certificates
+from .gold import FORMAT, Gold, key, probe_inputs, probe_rows
+from .summaries import rounded, summary
+
+CHAINS, DRAWS, MOST_DRAWS = 16, 1000, 64_000
+LEAST_ESS = 4000.0
+DIVERGING = 1 / 1000
+CAREFUL = 0.99
+KEPT = 1000
+STOCK_ESS = 400.0
+PROPER = (constraints.positive, constraints.nonnegative)
+
+
+def make_gold(
+    problem: Problem,
+    *,
+    name: str = "",
+    method: str = "nuts",
+    second: str = "chees",
+    options: dict[str, Any] | None = None,
+    engine: str = "auto",
+    seed: int = 0,
+    seconds: float = 600.0,
+    command: str = "",
+) -> Gold:
+    """A reference posterior of a problem with its certificates.
+
+    Args:
+        problem: A lecture model's problem, or yours.
+        name: The file's name; "" for the problem's.
+        method: The sampler.
+        second: The sampler of the certificate, from other starts.
+        options: Options of `method`.
+        engine: Of both.
+        seed: Of the run; the certificate has the next one.
+        seconds: Refuse after this long.
+        command: How to make it again.
+
+    Raises:
+        RuntimeError: Where the run is not good enough to be gold; names the quantity and what to raise.
+    """
+    problem = problem.to(dtype=torch.float64)
+    until = time.monotonic() + seconds
+    options = {"engine": engine, "seed": seed, **(options or {})}
+    fit, found = long_run(problem, method, options, LEAST_ESS, until)
+    numbers = _numbers(found)
+    proof: dict[str, Any] = {"density": certificates.density(fit), "exact": certificates.exact(fit, found)}
+    proof["sampler"] = _agrees(problem, second, {"engine": engine, "seed": seed + 1, "init": "prior"}, numbers, until)
+    if int(fit.stats["diverging"].sum()):
+        careful = options | {"seed": seed + 2, "target_accept": CAREFUL}
+        proof["divergences"] = _agrees(problem, method, careful, numbers, until)
+    model, digest, hyper = key(problem)
+    x = probe_inputs(problem)
+    return Gold({
+        "zoo_gold": FORMAT, "name": name or problem.name, "model": model, "hyper": hyper, "command": command,
+        "data": {"hash": digest, "probes": probe_rows(problem), "x": None if x is None else rounded(to_numpy(x), 9)},
+        "run": _run(fit, seed), "versions": fit.settings["versions"], "quantities": numbers,
+        "draws": {n: _joint(q) for n, q in found.items() if n not in ("lp", "mean") and not n.startswith("log ")},
+        "certificates": {word: what for word, what in proof.items() if what is not None},
+    })  # fmt: skip
+
+
+def _numbers(found: dict[str, Quantity]) -> dict[str, dict[str, Any]]:
+    return {name: {"labels": quantity.labels, **summary(quantity.values)} for name, quantity in found.items()}
+
+
+def _agrees(
+    problem: Problem, method: str, options: dict[str, Any], numbers: dict[str, Any], until: float
+) -> dict[str, Any]:
+    """Another run's certificate; refuses where the two disagree."""
+    _, again = long_run(problem, method, options, certificates.LEAST_ESS, until)
+    return {"method": method, **certificates.agreement(numbers, _numbers(again), problem.name)}
+
+
+def add_stock(gold: Gold, problem: Problem, seed: int = 0, seconds: float = 600.0) -> Gold:
+    """Gold with the certificate of stock pyro.infer.mcmc NUTS, which must reach an effective size of 400 in that time.
+
+    Raises:
+        RuntimeError: Where it does not, or where the two disagree.
+    """
+    problem, begun = problem.to(dtype=torch.float64), time.monotonic()
+    fit = zoo.run(
+        problem, "nuts", engine="pyro", chains=4, warmup=500, draws=1000, seed=seed, max_seconds=seconds, progress=None
+    )
+    found = judged_quantities(fit)
+    if short := shortcoming(found, STOCK_ESS):
+        raise RuntimeError(f"no certificate for {gold.name}: stock NUTS, {short} in {seconds:g} s.")
+    proof = certificates.agreement(gold.facts["quantities"], _numbers(found), gold.name)
+    proof |= {"method": "pyro.infer.mcmc.NUTS", "seconds": round(time.monotonic() - begun)}
+    return Gold(gold.facts | {"certificates": gold.facts["certificates"] | {"stock": proof}})
+
+
+def long_run(
+    problem: Problem, method: str, options: dict[str, Any], least: float, until: float
+) -> tuple[Posterior, dict[str, Quantity]]:
+    """A run doubled until every quantity has that effective size; also the quantities.
+
+    Raises:
+        RuntimeError: At 64,000 draws or when the time is over.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        return _doubled(problem, method, options, least, until, Path(folder) / "run")
+
+
+def _doubled(
+    problem: Problem, method: str, options: dict[str, Any], least: float, until: float, kept: Path
+) -> tuple[Posterior, dict[str, Quantity]]:
+    """As `long_run`; more draws are added to those in the checkpoint `kept`."""
+    draws = DRAWS
+    while True:
+        left = max(until - time.monotonic(), 0.01)
+        given = {"chains": CHAINS, "draws": draws, "progress": None, "max_seconds": left, "checkpoint": kept} | options
+        fit = zoo.run(problem, method, **given)
+        found = judged_quantities(fit)
+        short = shortcoming(found, least)
+        if not short:
+            _check_energy(fit)
+            return fit, found
+        over = "in the time given" if fit.shape[1] < draws else f"of {CHAINS * draws} draws"
+        if fit.shape[1] < draws or 2 * CHAINS * draws > MOST_DRAWS:
+            raise RuntimeError(
+                f"no gold for {problem.name} by {method}: {short} {over}. Raise thin or warmup, or seconds."
+            )
+        draws *= 2
+
+
+def judged_quantities(fit: Posterior) -> dict[str, Quantity]:
+    """What is compared at the probes; beside it the log of positive scalars, and lp."""
+    found = quantities(fit, predicted_at(fit, probe_inputs(fit.problem)))
+    positive = [n for n, site in sites(fit.problem).latent.items() if site.fn.support in PROPER]
+    for name in [n for n in positive if n in found]:
+        found[f"log {name}"] = Quantity(np.log(found[name].values), [f"log {label}" for label in found[name].labels])
+    found["lp"] = Quantity(to_numpy(fit.stats["lp"])[:, :, None], ["lp"])
+    return found
+
+
+def shortcoming(found: dict[str, Quantity], least: float) -> str:
+    """The first limit that a quantity does not pass, with name, value and limit; "" if all pass."""
+    for limit in LIMITS:
+        allowed = limit._replace(limit=least) if "ESS" in limit.name else limit
+        for quantity in found.values():
+            if short := _short(allowed, quantity):
+                return short
+    return ""
+
+
+def _short(limit: Limit, quantity: Quantity) -> str:
+    values = np.asarray(quantity.values)[:, :, ~constant(quantity.values)]
+    labels = [label for label, fixed in zip(quantity.labels, constant(quantity.values), strict=True) if not fixed]
+    if not labels:
+        return ""
+    measured = limit.function(values)
+    worst = limit.worst(measured)
+    if limit.passes(float(measured[worst])):
+        return ""
+    return f"{limit.name} of {labels[worst]} is {measured[worst]:.4g}, limit {limit.limit:g},"
+
+
+def _check_energy(fit: Posterior) -> None:
+    count, total = int(fit.stats["diverging"].sum()), fit.stats["diverging"].numel()
+    if count > DIVERGING * total:
+        raise RuntimeError(
+            f"no gold for {fit.problem.name}: {count} of {total} draws diverged, limit 1 in 1,000. Raise "
+            "target_accept, or reparameterise the model."
+        )
+    if "energy" in fit.stats:
+        value = bfmi(to_numpy(fit.stats["energy"]).astype(np.float64))
+        if not value.min() > BFMI:
+            raise RuntimeError(
+                f"no gold for {fit.problem.name}: E-BFMI of chain {int(value.argmin())} is {value.min():.2f}, limit "
+                f"{BFMI}. Raise warmup, or reparameterise heavy tails."
+            )
+
+
+def _run(fit: Posterior, seed: int) -> dict[str, Any]:
+    chains, draws = fit.shape
+    out = {
+        "method": fit.method, "seed": seed, "chains": chains, "draws": draws,
+        "options": {n: v for n, v in fit.settings["options"].items() if n != "max_seconds"},
+        "engine": fit.settings["engine"], "step_size": fit.settings["step_size"],
+        "divergences": int(fit.stats["diverging"].sum()), "seconds": round(sum(fit.seconds.values()), 1),
+        "gradients": int(fit.stats["steps"].sum()),
+    }  # fmt: skip
+    if "energy" in fit.stats:
+        out["least_bfmi"] = round(float(bfmi(to_numpy(fit.stats["energy"]).astype(np.float64)).min()), 3)
+    return out
+
+
+def _joint(quantity: Quantity) -> Any:
+    """1,000 draws (1000, k), evenly spread over all chains, the same ones for every quantity."""
+    flat = quantity.values.reshape(-1, quantity.values.shape[2])
+    return rounded(flat[np.linspace(0, len(flat) - 1, KEPT).round().astype(int)], 6)
+
+
+def write_gold(gold: Gold, path: Path) -> Path:
+    """Writes the file whole or not at all; returns its path."""
+    text = json.dumps(gold.facts, indent=None, separators=(",", ":")).replace(',"', ',\n"')
+    part = path.with_name(f".{path.name}.part")
+    part.write_text(text + "\n", encoding="utf-8")
+    os.replace(part, path)
+    return path
