@@ -14,27 +14,27 @@ from zoo.core.problem import Data
 
 from .adam import Pace, adam, schedule
 from .batches import batch_rows
+from .checkpoint import Checkpoint
 from .convergence import at_rest
 from .elbo import Terms
 from .engine import MOST_COORDINATES, has_compiler
 from .graph import COMPILING, compile_graph, trace
 from .looped import Looped
 from .prepared import ALL, Batch, quiet
+from .track import Tensors, Track, first_state, track
 from .variational import Variational
 
 Fit = Variational | Looped
-Tensors = tuple[Tensor, ...]
 ENGINES = ("auto", "compiled", "eager", "loop")
 LEAST_STEPS = 4000  # below it, tracing alone has finished before a compiler has begun to pay
 BLOCK, BLOCK_NUMBERS = 64, 2**22
-FIRST_LOOK = 500
 
 
 class Climb(NamedTuple):
     """Where an ascent ended.
 
     `params` (restart, size), `history` {term: (restart, step)}, `bad` (step, restart) of the first value that
-    was not finite, `reason` it stopped early or "".
+    was not finite, `reason` it stopped early or "", seconds spent on compiling and on climbing.
     """
 
     params: Tensor
@@ -43,6 +43,7 @@ class Climb(NamedTuple):
     reason: str
     engine: str
     compiling: float
+    seconds: float
 
 
 def choose_engine(engine: str, fit: Fit, steps: int) -> str:
@@ -114,6 +115,7 @@ def climb(
     stop: Callable[[], str] = lambda: "",
     show: Callable[..., None] = lambda done, text="": None,
     watch: Callable[[int, Tensor], None] = lambda done, params: None,
+    kept: Checkpoint | None = None,
 ) -> Climb:
     """Runs Adam for `steps` steps, or until `stop` or a value that is not finite.
 
@@ -121,66 +123,73 @@ def climb(
     comes out is a run of 2 t steps, bit for bit. Looks are a quarter further apart each time: every one of them may
     take noise for rest.
 
-    `watch(done, params)` sees the parameters (restart, size) at the start and after every step.
+    `watch(done, params)` sees the parameters (restart, size) at the start and after every step. With a checkpoint it
+    goes on from the step that is stored there.
     """
-    pace, source = schedule(steps, lr, fit.start), _Source(fit, particles, batch_size, seed)
-    state = _first_state(fit)
-    step = make_step(fit, batch_size, source.scale)
-    first = (*state, source.block(0)[0][:, 0], *(p[0] for p in pace), *source.rows(0, 1)(0))
-    chosen = choose_engine(engine, fit, steps)
-    show(0, COMPILING if chosen == "compiled" else "")
-    with quiet():
-        step, engine, compiling = _ready(step, chosen, first)
-    seen: list[Tensors] = []
-    reason, bad, look = "", None, FIRST_LOOK
-    watch(0, state[0])
-    while len(seen) < steps and not reason and bad is None:
-        begin = len(seen)
-        noise, count = source.block(begin // source.length)
-        batches = source.rows(begin, min(count, steps - begin))
+    source = _Source(fit, particles, batch_size, seed)
+    at = track(fit.start, steps, early, kept, source.length)
+    reason, bad = "", at.bad
+    if at.ended:
+        return _climb(at, bad, reason)
+    step = _begin(fit, at, source, choose_engine(engine, fit, steps), make_step(fit, batch_size, source.scale), show)
+    pace = schedule(at.steps, lr, fit.start)
+    watch(at.done, at.state[0])
+    while not at.ended and not reason:
+        done, offset, rows = at.done, at.done % source.length, []
+        noise, count = source.block(done // source.length)
+        count = min(count - offset, at.steps - done)
+        batches = source.rows(done, count)
         with quiet(), torch.set_grad_enabled(False):
-            for i in range(min(count, steps - begin)):
-                t = begin + i
-                moved = step(*state, noise[:, i], *(p[t] for p in pace), *batches(i))
-                state = moved[:4]
-                seen.append(tuple(moved[4:]))
-                watch(len(seen), state[0])
+            for i in range(count):
+                moved = step(*at.state, noise[:, offset + i], *(p[done + i] for p in pace), *batches(i))
+                at.state = moved[:4]
+                rows.append(tuple(moved[4:]))
+                watch(done + i + 1, at.state[0])
                 if reason := stop():
                     break
-        bad = _first_bad(seen, begin)
-        if early and look <= len(seen) < steps / 2:
-            look = len(seen) * 5 // 4
-            if _resting(seen):
-                steps, early = 2 * len(seen), False
-                pace = schedule(steps, lr, fit.start)
-        show(len(seen), f"elbo {float(seen[-1][1].max()):.5g}")
-    return _climb(state, seen, bad, reason if len(seen) < steps else "", engine, compiling)
+        bad = at.add(rows, done - offset)
+        if len(rows) == count:  # a block's end, where an ascent that is never stopped looks around, too
+            at.bad = bad
+            if _rests(at):
+                pace = schedule(at.steps, lr, fit.start)
+            if kept is not None and kept.due():
+                at.save()
+        show(at.done, f"elbo {float(rows[-1][1].max()):.5g}")
+    at.save()
+    return _climb(at, bad, "" if at.ended else reason)
 
 
-def _resting(seen: list[Tensors]) -> bool:
-    """Whether every restart's ELBO lay still over the last half of the steps, a quarter against a quarter."""
-    return all(at_rest(curve, pieces=4) for curve in torch.stack([row[1] for row in seen], 1).cpu())
+def _begin(
+    fit: Fit, at: Track, source: _Source, engine: str, step: Callable[..., Tensors], show: Callable[..., None]
+) -> Callable[..., Tensors]:
+    """The step on its engine, which the track is told."""
+    pace = schedule(at.steps, 1.0, fit.start)
+    first = (*first_state(fit.start), source.block(0)[0][:, 0], *(p[0] for p in pace), *source.rows(0, 1)(0))
+    engine = engine if at.kept is None else at.kept.engine(engine)
+    show(at.done, COMPILING if engine == "compiled" else "")
+    with quiet():
+        step, engine, compiling = _ready(step, engine, first)
+    at.begin(engine, compiling)
+    return step
 
 
-def _first_state(fit: Fit) -> Tensors:
-    """Parameters, Adam's moments, last good parameters; each a tensor of its own, or the tracer merges inputs."""
-    nothing = torch.zeros_like(fit.start)
-    return (fit.start.clone(), nothing, nothing.clone(), fit.start.clone())
+def _rests(at: Track) -> bool:
+    """Looks, if it is time to, whether the ELBO lies still; then sets the end at twice the steps done."""
+    if not at.early or not at.look <= at.done < at.steps / 2:
+        return False
+    at.look = at.done * 5 // 4
+    # Every restart over the last half of the steps, a quarter against a quarter.
+    if not all(at_rest(curve, pieces=4) for curve in at.history.whole()["elbo"].cpu()):
+        return False
+    at.steps, at.early = 2 * at.done, False
+    return True
 
 
-def _climb(state: Tensors, seen: list[Tensors], bad: Any, reason: str, engine: str, compiling: float) -> Climb:
-    seen = seen[: bad[0] + 1] if bad else seen
-    columns = [torch.stack(column, 1).cpu() for column in zip(*(row[1:] for row in seen), strict=True)]
-    history = dict(zip(Terms._fields, columns, strict=True))
-    return Climb(state[3] if bad else state[0], history, bad, reason, engine, compiling)
-
-
-def _first_bad(seen: list[Tensors], begin: int) -> tuple[int, int] | None:
-    finite = torch.stack([row[0] for row in seen[begin:]])
-    if bool(finite.all()):
-        return None
-    step, restart = (~finite).nonzero()[0].tolist()
-    return begin + step, restart
+def _climb(at: Track, bad: Any, reason: str) -> Climb:
+    whole = at.history.whole()
+    steps = bad[0] + 1 if bad else at.done
+    history = {name: whole[name][:, :steps].cpu() for name in Terms._fields}
+    return Climb(at.state[3] if bad else at.state[0], history, bad, reason, at.engine, at.compiling, at.seconds)
 
 
 class _Source:

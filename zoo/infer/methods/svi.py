@@ -25,6 +25,7 @@ from zoo.core.posterior import Posterior
 from zoo.core.problem import Data, Problem
 from zoo.core.randomness import seeded
 from zoo.infer.ascent import Climb, Fit, climb
+from zoo.infer.checkpoint import Checkpoint
 from zoo.infer.convergence import at_rest, still_climbing
 from zoo.infer.elbo import Unanswerable
 from zoo.infer.families import choose, make
@@ -58,6 +59,7 @@ def fit(
     engine: str = "auto",
     progress: bool | None = None,
     max_seconds: float | None = None,
+    checkpoint: Checkpoint | None = None,
 ) -> Posterior:
     """Fits a guide and draws from it.
 
@@ -80,6 +82,7 @@ def fit(
         engine: "auto", "compiled", "eager" or "loop", see `zoo.infer.ascent`.
         progress: None: only in a terminal.
         max_seconds: End in order after this long and keep what there is.
+        checkpoint: A directory: the fit is kept in it, and the same call goes on where it was, see `zoo.run`.
 
     Returns:
         `Posterior` of kind "iid"; history elbo, expected_log_likelihood, kl (restart, step); stats lp, logq (not
@@ -96,18 +99,22 @@ def fit(
     variational = set_up(problem, family, guide_options, point, restarts, seed)
     if batch_size is not None:
         variational.check_batch(batch_size)
+    set_up_in = time.perf_counter() - begun
     with stoppable(max_seconds) as ended, progress_bar("svi", steps, progress) as show:
         climbed = climb(
             variational, steps=steps, lr=lr, particles=particles,
             batch_size=None if batch_size == len(problem.tensor) else batch_size,
             seed=seed, engine=engine, early=stop == "converged", stop=ended, show=show,
+            kept=checkpoint,
         )  # fmt: skip
+    if checkpoint is not None:
+        checkpoint.unfinished = bool(climbed.reason)
     warmed = time.perf_counter()
     values, stats = _draws(variational, climbed.params, draws, seed)
     settings = _settings(variational, climbed, seed, family)
     seconds = {
         "compile": climbed.compiling,
-        "warmup": warmed - begun - climbed.compiling,
+        "warmup": set_up_in + climbed.seconds,
         "sample": time.perf_counter() - warmed,
     }
     return Posterior(
