@@ -19,7 +19,7 @@ def main(args: argparse.Namespace) -> int:
     """Prints the comparison; returns the exit code."""
     import zoo
 
+    gold = None if args.gold == "gold" else zoo.open(args.gold)
     others = [zoo.open(path) for path in args.others]
-    gold = zoo.find_gold(others[0].problem) if args.gold == "gold" else zoo.open(args.gold)
-    print(zoo.compare(gold, *others))
+    print(zoo.compare(gold or zoo.find_gold(others[0].problem), *others))
     return 0
