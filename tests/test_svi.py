@@ -289,7 +289,7 @@ def test_autoguides_that_cannot_be_served_are_refused() -> None:
         for guide in (name, getattr(autoguide, name)):
             refused(lambda guide=guide: svi.fit(problem, guide=guide), f"svi can't fit guide={name}: ", "(Use|Sum) ")
     refused(lambda: svi.fit(problem, guide="AutoNormalizingFlow"), "needs .'init_transform_fn'.", "guide_options=")
-    refused(lambda: svi.fit(problem, guide="AutoNorml"), "Did you mean 'AutoNormal'", "full_rank, low_rank")
+    refused(lambda: svi.fit(problem, guide="AutoNorml"), "Did you mean 'AutoNormal'", "full_rank", "low_rank")
     refused(lambda: svi.fit(problem, guide="AutoIAFNormal"), "RuntimeError: .*dtype", "use dtype='float32'")
     made = autoguide.AutoNormalMessenger(problem.model)
     refused(lambda: svi.fit(problem, guide=made), "an instance of AutoNormalMessenger", "Give the class")
