@@ -6,7 +6,7 @@ import inspect
 import re
 
 SECTIONS = re.compile(r"^(Args|Returns|Raises|Yields|Source):", re.MULTILINE)
-ARGUMENT = re.compile(r"^    (\w+): ", re.MULTILINE)
+ARGUMENT = re.compile(r"^    (\w+(?:, \w+)*): ", re.MULTILINE)
 
 
 def story(doc: str) -> str:
@@ -15,8 +15,9 @@ def story(doc: str) -> str:
 
 
 def arguments(doc: str) -> dict[str, str]:
-    """{argument: what its line under "Args:" says, in one line}."""
+    """{argument: what its line under "Args:" says, in one line}; a line may speak of several: "a, b: ..."."""
     named = SECTIONS.split(inspect.cleandoc(doc))
     sections = dict(zip(named[1::2], named[2::2], strict=True))
     parts = ARGUMENT.split("\n" + sections.get("Args", ""))
-    return {name: " ".join(text.split()) for name, text in zip(parts[1::2], parts[2::2], strict=True)}
+    said = zip(parts[1::2], parts[2::2], strict=True)
+    return {name: " ".join(text.split()) for names, text in said for name in names.split(", ")}
