@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+
 import pytest
 import torch
 
@@ -35,6 +37,17 @@ def test_the_model_is_the_bnn(name) -> None:
 
 def fit_of(problem: zoo.Problem, **options):
     return set_up(problem, problem.guide, options, (), 1, 0)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_p_left_out_is_the_models_default(name) -> None:
+    """The same q as with every default written out."""
+    default = {n: o.default for n, o in inspect.signature(getattr(zoo, name).model).parameters.items()}
+    plain = fit_of(zoo.load(name))
+    written = fit_of(zoo.load(name, **{n: default[n] for n in ("p", "where", "hidden")}))
+    noise = plain.noise(0, 0, 0, (50,))
+    ours, right = (q.draw(plain.start[0], noise)[0] for q in (plain, written))
+    assert all(torch.equal(ours[site], right[site]) for site in ours)
 
 
 def test_the_problems_p_is_that_of_q() -> None:

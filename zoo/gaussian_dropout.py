@@ -34,7 +34,8 @@ from zoo.core.problem import Data
 from zoo.core.rates import drop_rates
 from zoo.data import either
 
-prepare, complete = either.prepare, either.complete
+prepare = either.prepare
+complete = either.complete
 
 
 def data(seed: int = 0, n: int = 100, kind: str = "sin_x_plus_x") -> Data:
