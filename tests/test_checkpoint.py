@@ -22,7 +22,7 @@ SHORT = {"max_steps": 4}
 # kernel: its own options, kept short; calls of stop (one a step of the chains) between two stops.
 KERNELS: dict[str, tuple[dict[str, Any], int]] = {
     "mh": ({}, 71),
-    "mala": ({}, 71),
+    "mala": ({"keep_warmup": True}, 71),
     "hmc": (SHORT, 191),
     "nuts": ({"max_depth": 2, "keep_warmup": True}, 191),
     "chees": (SHORT, 151),

@@ -22,6 +22,7 @@ from .freeze import freeze, thaw
 
 PART = ".part"
 TREE = "tree"
+DIGEST = 32  # bytes of a SHA-256
 
 
 def write_bytes(folder: int, name: str, content: bytes | memoryview) -> None:
@@ -55,6 +56,7 @@ def write_tree(folder: int, name: str, tree: Any, strict: bool = True) -> None:
     text = np.frombuffer(json.dumps(plain).encode(), dtype=np.uint8)
     content = io.BytesIO()
     np.savez(content, allow_pickle=False, **{TREE: text, **arrays})
+    content.write(_sha(content.getbuffer()))  # what follows the end of a zip is not looked at by others
     write_bytes(folder, name, content.getbuffer())
 
 
@@ -65,8 +67,10 @@ def read_tree(path: Path, device: Any = "cpu") -> Any:
         ValueError: For a file that is missing, cut off or changed, naming it.
     """
     try:
-        # Every member is read to its end, where zip compares its checksum.
-        with np.load(path, allow_pickle=False) as file:
+        content = path.read_bytes()
+        if _sha(memoryview(content)[:-DIGEST]) != content[-DIGEST:]:
+            raise ValueError("its digest does not fit")
+        with np.load(io.BytesIO(content), allow_pickle=False) as file:
             members = {key: file[key] for key in file.files}
         return thaw(json.loads(bytes(members[TREE])), members, device)
     except FileNotFoundError:
@@ -95,6 +99,10 @@ def read_json(path: Path) -> dict[str, Any]:
     except (ValueError, KeyError, AttributeError, TypeError, OSError) as error:
         raise ValueError(f"{path} is damaged ({_reason(error)}). {advice(path.parent)}") from None
     return dict(value)
+
+
+def _sha(content: memoryview) -> bytes:
+    return hashlib.sha256(content).digest()
 
 
 def _digest(value: dict[str, Any]) -> str:

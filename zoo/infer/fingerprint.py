@@ -128,6 +128,7 @@ class _Walk:
         if isinstance(value, Posterior):
             return self.items("posterior", sorted(value.draws.items()))
         self.see(type(value))
+        self.put(getattr(value, "__module__", ""), getattr(value, "__qualname__", ""))
         if isinstance(value, nn.Module) and self.weights:
             self.items("weights", sorted(value.state_dict().items()))
         foreign = _in_library(type(value).__module__)

@@ -59,16 +59,13 @@ def kept_fit(
 
 def _told(posterior: Posterior, kept: Checkpoint) -> Posterior:
     """The posterior whose outcome says how to go on, or that its draws are in memory alone."""
+    outcome = [] if posterior.ok else [posterior.outcome]
     if kept.unfinished:
-        said = kept.how_to_go_on()
+        outcome = [*outcome, kept.how_to_go_on()]
     elif kept.trouble:
-        said = (
-            f"checkpoint {kept.path} could not be written ({kept.trouble}): the draws are in memory only, save them "
-            "elsewhere: posterior.save('fit.nc')"
-        )
-    else:
-        return posterior
-    return dataclasses.replace(posterior, outcome=said if posterior.ok else f"{posterior.outcome}; {said}")
+        lost = f"checkpoint {kept.path} could not be written ({kept.trouble}): the draws are in memory only"
+        outcome = [f"{lost}, save them elsewhere: posterior.save('fit.nc')", *outcome]
+    return dataclasses.replace(posterior, outcome="; ".join(outcome) or "ok")
 
 
 def packed(posterior: Posterior) -> dict[str, Any]:

@@ -22,8 +22,9 @@ def every(rows: Rows, step: int, seen: int) -> Rows:
 
 
 def joined(parts: list[Rows]) -> Rows:
-    """Parts put end to end along axis 1; {} of none."""
-    return {name: torch.cat([part[name] for part in parts], 1) for name in (parts[0] if parts else {})}
+    """Parts put end to end along axis 1, of what all of them have (kernels differ in their stats); {} of none."""
+    names = [name for name in (parts[-1] if parts else {}) if all(name in part for part in parts)]
+    return {name: torch.cat([part[name] for part in parts], 1) for name in names}
 
 
 def stride(values: int, has_files: bool) -> int:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
-import logging
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from zoo.cli import catalogue
+from zoo.cli.messages import messages
 from zoo.cli.values import options
 from zoo.core.words import nearest
 
@@ -32,6 +30,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--opt", **pairs, help="an option of the method (zoo show METHOD)")
     parser.add_argument("--seed", type=int, default=0, help="of the data or their split, and of the method")
     parser.add_argument("-o", "--output", metavar="FIT.nc", help="write the fit to this file")
+    parser.add_argument(
+        "--checkpoint", metavar="DIR", help="keep the run there; the same command, or zoo resume, goes on"
+    )
 
 
 def _table_arguments(parser: argparse.ArgumentParser) -> None:
@@ -64,8 +65,13 @@ def _check(args: argparse.Namespace) -> None:
         raise ValueError(nearest(args.method, catalogue.methods(), "method"))
     if args.data is None and (given := list(_table_options(args))):
         raise ValueError(f"--{given[0]} says how to read --data, but no --data was given. Give both or neither.")
-    if args.output is not None and not Path(args.output).absolute().parent.is_dir():
-        raise ValueError(f"-o must be in an existing folder, got {args.output!r}. Make the folder first.")
+    check_output(args.output)
+
+
+def check_output(output: str | None) -> None:
+    """Raises ValueError for a file in a folder that is not there, before anything is computed."""
+    if output is not None and not Path(output).absolute().parent.is_dir():
+        raise ValueError(f"-o must be in an existing folder, got {output!r}. Make the folder first.")
 
 
 def _problem(args: argparse.Namespace) -> Problem:
@@ -81,21 +87,6 @@ def _problem(args: argparse.Namespace) -> Problem:
     table = _table_options(args)
     table["classify"] = table.get("classify") or getattr(importlib.import_module(f"zoo.{args.name}"), "CLASSIFY", False)
     return zoo.load(args.name, tables.load(args.data, seed=args.seed, **table), **hyper)
-
-
-@contextlib.contextmanager
-def _messages() -> Iterator[None]:
-    """What the library logs, on stderr while the command runs."""
-    logger, handler = logging.getLogger("zoo"), logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("zoo: %(message)s"))
-    level = logger.level
-    logger.addHandler(handler)
-    logger.setLevel(logging.INFO)
-    try:
-        yield
-    finally:
-        logger.removeHandler(handler)
-        logger.setLevel(level)
 
 
 def _units(posterior: Posterior) -> str:
@@ -127,14 +118,21 @@ def main(args: argparse.Namespace) -> int:
     """Runs, prints, saves; returns the exit code: 1 where the outcome is not ok."""
     _check(args)
     method: dict[str, Any] = {"seed": args.seed, **options(args.opt, "--opt")}
+    if args.checkpoint is not None:
+        method["checkpoint"] = args.checkpoint
     import zoo
+
+    with messages():
+        return told(zoo.run(_problem(args), args.method, **method), args.output)
+
+
+def told(posterior: Posterior, output: str | None) -> int:
+    """Prints a fit, writes it if that is asked for; the exit code."""
     from zoo.cli.summary import summary
 
-    with _messages():
-        posterior = zoo.run(_problem(args), args.method, **method)
-        print(summary(posterior))
-        if said := _units(posterior):
-            print(said)
-        if args.output is not None:
-            print(f"saved {posterior.save(args.output)}")
+    print(summary(posterior))
+    if said := _units(posterior):
+        print(said)
+    if output is not None:
+        print(f"saved {posterior.save(output)}")
     return 0 if posterior.ok else 1

@@ -1,0 +1,367 @@
+"""The files of a checkpoint: whole or not at all, refused where damaged; a full disk costs no draw."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import io
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import zoo
+from tests.checkpoint_runs import after_calls, kept, same, small, stops, to_the_end
+from tests.refusals import refused
+from zoo.infer import atomic, checkpoint, stream
+from zoo.infer.freeze import freeze, thaw
+
+MH: dict[str, Any] = {"warmup": 30, "draws": 150, "engine": "eager", "seed": 2}
+
+
+@pytest.fixture
+def folder(tmp_path: Path):
+    """An open descriptor of tmp_path."""
+    found = os.open(tmp_path, os.O_RDONLY)
+    yield found
+    os.close(found)
+
+
+def whole(**options: Any) -> zoo.Posterior:
+    return zoo.run(small(), "mh", progress=False, **(MH | options))
+
+
+# -- nested values -----------------------------------------------------------------------------------------
+
+
+def test_nested_values_come_back_bit_for_bit(tmp_path: Path, folder: int) -> None:
+    tree = {
+        "numbers": [1, -0.0, 1e-320, float("inf"), 0.1, True, None, "ü", np.float64(0.3).item()],
+        "tensors": (torch.tensor([1.0, float("nan"), -0.0]), {"empty": torch.empty(0, 3)}, torch.tensor(True)),
+        "scalar": torch.tensor(2**62),
+        "transposed": torch.arange(6.0).reshape(2, 3).T,
+        "dtype": torch.float64,
+    }
+    atomic.write_tree(folder, "tree.npz", tree)
+    back = atomic.read_tree(tmp_path / "tree.npz")
+    assert repr(back) == repr(tree)
+    assert [t.dtype for t in (back["scalar"], back["tensors"][0])] == [torch.int64, torch.float32]
+
+
+def test_what_a_file_cannot_hold_is_refused_or_told_by_its_name() -> None:
+    with pytest.raises(TypeError, match="a function cannot be written to a file"):
+        freeze({"f": whole})
+    with pytest.raises(TypeError, match="an array of objects cannot be written"):
+        freeze(np.array([None]))
+    plain, arrays = freeze({"f": np.tanh, "s": {3, 1}}, strict=False)
+    assert thaw(plain, arrays) == {"f": "<ufunc 'tanh'>", "s": [1, 3]}
+
+
+def test_no_pickle_is_read(tmp_path: Path) -> None:
+    content = io.BytesIO()
+    np.savez(content, tree=np.array([{"a": 1}], dtype=object))
+    (tmp_path / "tree.npz").write_bytes(content.getvalue() + hashlib.sha256(content.getvalue()).digest())
+    refused(lambda: atomic.read_tree(tmp_path / "tree.npz"), "tree.npz is damaged", "allow_pickle=False")
+
+
+def test_files_are_npz_for_others_too(tmp_path: Path, folder: int) -> None:
+    atomic.write_tree(folder, "tree.npz", {"a": torch.arange(3)})
+    with np.load(tmp_path / "tree.npz") as file:
+        assert file["a0"].tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("failing", ["open", "fsync", "replace"])
+def test_a_write_that_fails_leaves_what_was_there(
+    failing: str, tmp_path: Path, folder: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    atomic.write_bytes(folder, "file", b"old")
+    with monkeypatch.context() as patch:
+        patch.setattr(os, failing, full)
+        with pytest.raises(OSError, match="No space left"):
+            atomic.write_bytes(folder, "file", b"new")
+    assert (tmp_path / "file").read_bytes() == b"old"
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_folder_that_was_replaced_is_not_written_to(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    folder = os.open(tmp_path / "run", os.O_RDONLY)
+    (tmp_path / "run").rmdir()
+    (tmp_path / "run").mkdir()
+    with pytest.raises(FileNotFoundError):
+        atomic.write_bytes(folder, "file", b"new")
+    os.close(folder)
+    assert not list((tmp_path / "run").iterdir())
+
+
+# -- damage ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def stopped(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory whose run was stopped in sampling."""
+    directory = tmp_path_factory.mktemp("stopped") / "run"
+    with pytest.MonkeyPatch.context() as patch:
+        stops(patch, "chains", after_calls(120))
+        assert kept(directory, "mh", **MH).outcome.startswith("stopped")
+    return directory
+
+
+FILES = ("call.json", "state.npz", "draws-000000.npz")
+DAMAGE: dict[str, Callable[[bytes], bytes]] = {
+    "empty": lambda content: b"",
+    "cut off": lambda content: content[: len(content) * 2 // 3],
+    "zeros": lambda content: bytes(len(content)),
+    "text": lambda content: b"hello",
+    "a bit": lambda content: (
+        content[: len(content) // 2] + bytes([content[len(content) // 2] ^ 1]) + content[len(content) // 2 + 1 :]
+    ),
+}
+
+
+@pytest.mark.parametrize("how", DAMAGE)
+@pytest.mark.parametrize("name", FILES)
+def test_a_damaged_file_is_refused_by_name(name: str, how: str, stopped: Path, tmp_path: Path) -> None:
+    directory = shutil.copytree(stopped, tmp_path / "run")
+    path = directory / name
+    path.write_bytes(DAMAGE[how](path.read_bytes()))
+    refused(lambda: kept(directory, "mh", **MH), f"{path} is damaged", f"or remove {directory}")
+
+
+@pytest.mark.parametrize("name", ["call.json", "draws-000000.npz"])
+def test_a_missing_file_is_refused_by_name(name: str, stopped: Path, tmp_path: Path) -> None:
+    directory = shutil.copytree(stopped, tmp_path / "run")
+    (directory / name).unlink()
+    refused(lambda: kept(directory, "mh", **MH), f"{directory / name} is missing")
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_any_flipped_bit_is_refused(name: str, stopped: Path, tmp_path: Path) -> None:
+    """50 single bits of each file. Twin: the file as it is."""
+    read = atomic.read_json if name.endswith("json") else atomic.read_tree
+    path, content = tmp_path / name, (stopped / name).read_bytes()
+    path.write_bytes(content)
+    assert repr(read(path)) == repr(read(stopped / name))
+    generator = torch.Generator().manual_seed(5)
+    for at in torch.randint(len(content) * 8, (50,), generator=generator).tolist():
+        flipped = bytearray(content)
+        flipped[at // 8] ^= 1 << at % 8
+        path.write_bytes(flipped)
+        with pytest.raises(ValueError, match="is damaged"):
+            read(path)
+
+
+def test_a_damaged_result_is_refused_by_name(tmp_path: Path) -> None:
+    kept(tmp_path / "run", "mh", **(MH | {"draws": 5}))
+    path = tmp_path / "run" / "result.npz"
+    path.write_bytes(path.read_bytes()[:-40])
+    refused(lambda: kept(tmp_path / "run", "mh", **(MH | {"draws": 5})), f"{path} is damaged")
+
+
+def test_what_a_killed_write_left_behind_does_no_harm(stopped: Path, tmp_path: Path) -> None:
+    directory = shutil.copytree(stopped, tmp_path / "run")
+    (directory / "state.npz.part").write_bytes(b"half")
+    following = len(list(directory.glob("draws-*.npz")))
+    (directory / f"draws-{following:06d}.npz").write_bytes(b"written before a state that never was")
+    assert same(kept(directory, "mh", **MH), whole())
+
+
+def test_a_directory_with_other_files_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("x")
+    refused(lambda: kept(tmp_path, "mh", **MH), r"holds other files \(thesis.tex\). Give a new directory")
+    (tmp_path / "file").write_text("x")
+    refused(lambda: kept(tmp_path / "file", "mh", **MH), "can't be written", error=OSError)
+
+
+def test_a_format_of_another_zoo_is_refused(stopped: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    directory = shutil.copytree(stopped, tmp_path / "run")
+    monkeypatch.setattr(checkpoint, "FORMAT", 2)
+    refused(lambda: kept(directory, "mh", **MH), "has format 1, this zoo reads 2")
+
+
+# -- disks that fail ---------------------------------------------------------------------------------------
+
+
+def full(*args: Any, **options: Any) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def read_only(*args: Any, **options: Any) -> None:
+    raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+
+def fails_after(count: int, real: Callable[..., Any], failure: Callable[..., Any]) -> Callable[..., Any]:
+    calls = [0]
+
+    def call(*args: Any, **options: Any) -> Any:
+        calls[0] += 1
+        return real(*args, **options) if calls[0] <= count else failure()
+
+    return call
+
+
+FAILURES = {
+    "a full disk": ("replace", full, "No space left on device"),
+    "a full disk at fsync": ("fsync", full, "No space left on device"),
+    "a disk that became read-only": ("replace", read_only, "Read-only file system"),
+}
+
+
+@pytest.mark.parametrize("what", FAILURES)
+def test_a_disk_that_fails_costs_no_draw(
+    what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    name, failure, says = FAILURES[what]
+    monkeypatch.setattr(os, name, fails_after(5, getattr(os, name), failure))
+    posterior = kept(tmp_path / "run", "mh", **MH)
+    right = whole()
+    assert torch.equal(posterior.draws["w"], right.draws["w"])
+    assert posterior.outcome.startswith(
+        f"checkpoint {tmp_path / 'run'} could not be written ({says}): the draws are in"
+    )
+    assert not posterior.ok
+    assert sum("can't be written" in message for message in caplog.messages) == 1
+
+
+def test_svi_on_a_full_disk_keeps_its_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "replace", fails_after(3, os.replace, full))
+    options = {"steps": 100, "draws": 5, "engine": "eager"}
+    posterior = kept(tmp_path / "run", "svi", **options)
+    assert "could not be written (No space left on device)" in posterior.outcome
+    assert torch.equal(posterior.draws["w"], zoo.run(small(), "svi", progress=False, **options).draws["w"])
+
+
+def test_a_disk_with_room_again_is_written_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Draws that could not be written wait for the next save."""
+    calls, real = [0], os.replace
+
+    def sometimes(*args: Any, **options: Any) -> None:
+        calls[0] += 1
+        return full() if calls[0] in (3, 5) else real(*args, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", sometimes)
+        first = kept(tmp_path / "run", "mh", **MH)
+    assert calls[0] > 6
+    assert same(first, whole())
+    assert same(kept(tmp_path / "run", "mh", **MH), first)
+    assert same(kept(tmp_path / "run", "mh", **(MH | {"draws": 160})), whole(draws=160))
+
+
+def test_a_directory_that_vanishes_costs_no_draw(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = checkpoint.Checkpoint.save
+
+    def vanishing(self: checkpoint.Checkpoint, state: Any) -> None:
+        real(self, state)
+        shutil.rmtree(tmp_path / "run", ignore_errors=True)
+
+    monkeypatch.setattr(checkpoint.Checkpoint, "save", vanishing)
+    posterior = kept(tmp_path / "run", "mh", **MH)
+    assert torch.equal(posterior.draws["w"], whole().draws["w"])
+    assert "could not be written (No such file or directory)" in posterior.outcome
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_stopped_run_that_could_not_be_written_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "replace", fails_after(2, os.replace, full))
+    stops(monkeypatch, "chains", after_calls(120))
+    posterior = kept(tmp_path / "run", "mh", **MH)
+    assert "stopped after " in posterior.outcome
+    assert "could not be written (No space left on device), so it cannot go on from here" in posterior.outcome
+
+
+def test_draws_that_fit_neither_disk_nor_memory_end_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("zoo.infer.journal.CAP", 4 * 64 * 5)
+    monkeypatch.setattr(os, "replace", fails_after(2, os.replace, full))
+    posterior = kept(tmp_path / "run", "mh", **MH)
+    assert posterior.shape == (4, 128)
+    assert "can't be written (No space left on device) after 128 draws" in posterior.outcome
+
+
+@pytest.mark.parametrize("name", ["mkdir", "open"])
+def test_a_directory_that_cannot_be_made_is_refused_at_once(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = getattr(os, name)
+    monkeypatch.setattr(os, name, lambda path, *a, **o: read_only() if "run" in str(path) else real(path, *a, **o))
+    refused(
+        lambda: kept(tmp_path / "run", "mh", **MH),
+        r"run can't be written \(Read-only file system\). Give another directory",
+        error=OSError,
+    )
+
+
+def test_a_finished_directory_need_not_be_writable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = kept(tmp_path / "run", "mh", **(MH | {"draws": 5}))
+    real = os.open
+
+    def opened(path: Any, flags: int, *args: Any, **options: Any) -> int:
+        return read_only() if flags & (os.O_WRONLY | os.O_RDWR) else real(path, flags, *args, **options)  # type: ignore
+
+    monkeypatch.setattr(os, "open", opened)
+    monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK)
+    assert same(kept(tmp_path / "run", "mh", **(MH | {"draws": 5})), first)
+    refused(lambda: kept(tmp_path / "run", "mh", **(MH | {"draws": 6})), "can't be written", error=OSError)
+
+
+# -- cost --------------------------------------------------------------------------------------------------
+
+
+def test_saves_take_no_more_than_their_share(stopped: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A save that takes 1 s is not due again for 50 s, a quick one after the seconds asked for."""
+    now = [0.0]
+    monkeypatch.setattr(checkpoint.time, "monotonic", lambda: now[0])
+
+    def save(lasting: float) -> None:
+        def state() -> dict[str, int]:
+            now[0] += lasting
+            return {}
+
+        opened.save(state)
+
+    call = checkpoint.Call({"device": "cpu"}, 1, {"model": None})
+    folder = os.open(tmp_path, os.O_RDONLY)
+    opened = checkpoint.Checkpoint(tmp_path, folder, 5.0, call, 1)
+    assert not opened.due()
+    for lasting, wait in ((0.01, 5.0), (1.0, 50.0), (0.0, 5.0)):
+        save(lasting)
+        now[0] += wait - 0.5
+        assert not opened.due()
+        now[0] += 1.0
+        assert opened.due()
+    os.close(folder)
+
+
+def test_a_save_costs_what_is_new(tmp_path: Path) -> None:
+    """The state's file does not grow with the run, and draws are written once."""
+    sizes = {}
+    for draws in (64, 64 * 8):
+        kept(tmp_path / f"{draws}", "mh", **(MH | {"draws": draws}))
+        files = {path.name: path.stat().st_size for path in (tmp_path / f"{draws}").iterdir()}
+        sizes[draws] = files["state.npz"], sum(size for name, size in files.items() if name.startswith("draws"))
+    assert abs(sizes[512][0] - sizes[64][0]) < 200
+    assert sizes[512][1] < 9 * sizes[64][1]
+
+
+def test_draws_beyond_the_cap_stay_on_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Every third is returned, with its weight; all are in the files, also after a stop."""
+    options: dict[str, Any] = {"warmup": 10, "draws": 150, "seed": 2, "engine": "eager", "gamma": 0.6}
+    right = zoo.run(small(), "sgld", progress=False, **options)
+    monkeypatch.setattr(stream, "CAP", 4 * 150 * 3 // 3)
+    stops(monkeypatch, "chains", after_calls(70))
+    thinned, sessions = to_the_end(lambda: kept(tmp_path / "run", "sgld", **options))
+    assert sessions > 1
+    assert torch.equal(thinned.draws["w"], right.draws["w"][:, 2::3])
+    assert thinned.weights is not None
+    assert right.weights is not None
+    assert torch.equal(thinned.weights, right.weights[:, 2::3])
+    assert any("every 3. is returned, all are on the disk" in message for message in caplog.messages)
+    files = sorted((tmp_path / "run").glob("draws-*.npz"))
+    assert torch.equal(torch.cat([atomic.read_tree(path)["position"] for path in files], 1), right.draws["w"])
