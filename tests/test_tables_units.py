@@ -131,7 +131,7 @@ def test_reports_do_not_convert_a_second_time() -> None:
     np.testing.assert_allclose(out["log_likelihood"]["y"], fit.log_likelihood())
     predicted = fit.predict(data.x_test)
     error = predicted["mean"].mean((0, 1)) - (50 + 10 * data.y_test)
-    assert scores.scores(fit, predicted)["rmse"] == pytest.approx(float(error.square().mean().sqrt()), rel=1e-5)
+    assert scores.headline(fit, predicted)["rmse"] == pytest.approx(float(error.square().mean().sqrt()), rel=1e-5)
 
 
 def test_a_file_without_the_model_answers_in_original_units(tmp_path) -> None:
