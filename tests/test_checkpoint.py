@@ -267,7 +267,7 @@ def test_a_loop_engine_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     options = SIZES | {"engine": "compiled"}
     uninterrupted = whole("nuts", **options)
-    stops(monkeypatch, "chains", after_calls(900))
+    stops(monkeypatch, "chains", after_calls(190))
     pieces, sessions = to_the_end(lambda: kept(tmp_path / "run", "nuts", **options))
     assert sessions > 1
     assert pieces.settings["engine"] == "compiled"

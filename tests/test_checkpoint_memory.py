@@ -1,0 +1,25 @@
+"""200 fits in one process: memory stays flat, and nothing global is changed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+MEGABYTE = 1e6
+
+
+@pytest.mark.slow
+def test_two_hundred_fits_leave_nothing_behind() -> None:
+    """Over the last 140 less than 10 MB of 365; a twin that keeps 250 kB of each fit grows by more."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.many_fits", "200"], capture_output=True, text=True, cwd=ROOT, check=True
+    )
+    found = json.loads(done.stdout)
+    assert found["changed"] == []
+    assert found["resident"] < 10 * MEGABYTE < found["of a twin"]
+    assert found["python, of 16"] < 16_000
