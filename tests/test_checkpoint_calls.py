@@ -196,6 +196,25 @@ def test_a_fingerprint_sees_the_values_that_a_function_names(monkeypatch: pytest
     assert fingerprint(summed) != tensor
 
 
+def nested(x: Tensor) -> Tensor:
+    return [value * SCALE for value in (lambda: x.SUMMED)()]
+
+
+def test_a_fingerprint_sees_what_inner_functions_name_and_no_attributes(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = fingerprint(nested)
+    monkeypatch.setitem(globals(), "SUMMED", 1.0)
+    assert fingerprint(nested) == before
+    monkeypatch.setitem(globals(), "SCALE", 3.0)
+    assert fingerprint(nested) != before
+
+
+def test_a_function_that_calls_itself_has_a_fingerprint() -> None:
+    def down(n: int) -> int:
+        return 0 if n == 0 else down(n - 1)
+
+    assert fingerprint(down) == fingerprint(down)
+
+
 def test_a_fingerprint_does_not_see_comments() -> None:
     def made(text: str) -> Any:
         space: dict[str, Any] = {"__name__": "made"}

@@ -6,9 +6,10 @@ functions and values that it names; of libraries only names count, since their v
 
 from __future__ import annotations
 
+import contextlib
+import dis
 import functools
 import hashlib
-import inspect
 import logging
 import sys
 import sysconfig
@@ -43,6 +44,13 @@ def _in_library(module: str | None) -> bool:
     found = sys.modules.get(module or "")
     path = getattr(found, "__file__", None)
     return module == "builtins" or (found is not None and module != "__main__" and (path or "").startswith(LIBRARIES))
+
+
+def _named(code: types.CodeType) -> set[str]:
+    """The global names that a function's code, or code within it, reads; attributes do not count."""
+    inner = [_named(item) for item in code.co_consts if isinstance(item, types.CodeType)]
+    own = {i.argval for i in dis.get_instructions(code) if i.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
+    return own.union(*inner)
 
 
 class _Walk:
@@ -105,9 +113,12 @@ class _Walk:
             return
         self.see(value.__code__)
         self.items("defaults", [("", value.__defaults__), ("", value.__kwdefaults__)])
-        closed = inspect.getclosurevars(value)
-        self.items("closes over", sorted(closed.nonlocals.items()))
-        for name, item in sorted(closed.globals.items()):
+        for name, cell in zip(value.__code__.co_freevars, value.__closure__ or (), strict=True):
+            self.put(name)
+            with contextlib.suppress(ValueError):  # a cell that is not filled yet
+                self.see(cell.cell_contents)
+        for name in sorted(_named(value.__code__) & value.__globals__.keys()):
+            item = value.__globals__[name]
             self.put(name)
             if not isinstance(item, (types.ModuleType, logging.Logger)):
                 self.see(item)
