@@ -97,7 +97,6 @@ PLACES: dict[str, tuple[Any, int]] = {
     "end of warm-up": (warmup, 80),
     "end of a block of sampling": (sampling, 1),
 }
-FEW = ("nuts",)
 
 
 def stopped_once(name: str, place: str, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,15 +109,14 @@ def stopped_once(name: str, place: str, directory: Path, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("name", FEW)
-def test_stopped_at_a_place(place: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    stopped_once(name, place, tmp_path / "run", monkeypatch)
+def test_stopped_at_a_place(place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stopped_once("nuts", place, tmp_path / "run", monkeypatch)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("name", sorted({*KERNELS} - {*FEW}))
-def test_stopped_at_a_place_by_every_kernel(
+@pytest.mark.parametrize("name", ["chees", "mala", "mclmc", "sghmc"])
+def test_stopped_at_a_place_by_other_kernels(
     place: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stopped_once(name, place, tmp_path / "run", monkeypatch)
@@ -200,9 +198,9 @@ def test_more_draws_keep_the_engine(tmp_path: Path) -> None:
     """Where "auto" would compile the longer run, it stays eager."""
     sizes = SIZES | {"engine": "auto"}
     assert kept(tmp_path / "run", "mh", **sizes).settings["engine"] == "eager"
-    longer = kept(tmp_path / "run", "mh", **(sizes | {"draws": 300}))
+    longer = kept(tmp_path / "run", "mh", **(sizes | {"draws": 160}))
     assert longer.settings["engine"] == "eager"
-    assert torch.equal(longer.draws["w"], whole("mh", **(SIZES | {"draws": 300})).draws["w"])
+    assert torch.equal(longer.draws["w"], whole("mh", **(SIZES | {"draws": 160})).draws["w"])
 
 
 def test_more_draws_of_a_run_that_was_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
