@@ -24,6 +24,7 @@ from .interrupt import stoppable
 from .progress import progress as progress_bar
 from .seeds import block_seed
 from .starts import starts
+from .threads import running_on, threads_for_size
 from .verdict import judged
 
 log = logging.getLogger("zoo")
@@ -83,6 +84,8 @@ def fit_stock(
     target = density(problem, "loop")
     at = starts(target, chains, seed, init)
     each = warmup + draws * thin
+    rows = max((site.shape[0] for site in target.sites.observed.values() if site.shape), default=1)
+    threads = threads_for_size(rows, target.dim)
     found: list[Chain] = []
     with stoppable(max_seconds) as stop, progress_bar(f"{kernel} (pyro)", chains * each, progress) as show:
         for c in range(chains):
@@ -91,7 +94,7 @@ def fit_stock(
             sampler = _sampler(kernel, target, at[c], target_accept, max_depth, step_size, length)
             # The chain's own place in the bar, not whichever c the loop has reached.
             report = _shifted(show, c * each, f"chain {c + 1} of {chains}")
-            with seeded(block_seed(seed, c, 0, kernel), target.device), pyro_state(validate=False):
+            with seeded(block_seed(seed, c, 0, kernel), target.device), pyro_state(validate=False), running_on(threads):
                 found.append(_run(sampler, target, warmup, draws, thin, stop, report))
         reason = stop()
     return _posterior(target, kernel, found, chains, draws, reason, time.perf_counter() - begun)
