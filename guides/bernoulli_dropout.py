@@ -17,7 +17,6 @@ NO_DENSITY = (
     "a draw diag(z) M of dropout is one of finitely many atoms, so q has no density and its KL is infinite: what is "
     "maximised is an objective, no bound of the evidence"
 )
-MASKS = ("draw", "row")
 
 
 def bernoulli_dropout(
@@ -74,13 +73,10 @@ def bernoulli_dropout(
     Source: Gal, "q(omega): Bernoulli approximate variational inference is dropout"; Thome, "MC dropout";
         Gal & Ghahramani 2016.
     """
-    guide = over_matrices(
+    return over_matrices(
         model, _dropped, rate=checked_rate(rate), sites=sites, bias=bias, point=point,
-        init=init, init_scale=init_scale, what="bernoulli_dropout",
+        init=init, init_scale=init_scale, mask=mask, no_density=NO_DENSITY, what="bernoulli_dropout",
     )  # fmt: skip
-    guide.by_row = check_mask(mask) == "row"  # type: ignore[attr-defined]
-    guide.no_density = NO_DENSITY  # type: ignore[attr-defined]
-    return guide
 
 
 def _dropped(layer: Layer) -> Any:
@@ -119,10 +115,3 @@ def checked_rate(rate: Any) -> Any:
                 f"rate is the probability to drop, 0 <= p < 1, got {p!r}. Try 0.1; 0 is the point estimate."
             )
     return each
-
-
-def check_mask(mask: str) -> str:
-    """The mask; ValueError for anything but "draw" and "row"."""
-    if mask not in MASKS:
-        raise ValueError(f"mask must be 'draw' or 'row', got {mask!r}. Leave it out for 'row'.")
-    return mask

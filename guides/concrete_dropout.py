@@ -10,7 +10,7 @@ import torch
 from pyro.distributions import constraints
 from torch import Tensor
 
-from guides.bernoulli_dropout import NO_DENSITY, check_mask, checked_rate
+from guides.bernoulli_dropout import NO_DENSITY, checked_rate
 from guides.matrices import Layer, atoms, by_input, noise, over_matrices, weight
 
 
@@ -57,13 +57,10 @@ def concrete_dropout(
     def family(layer: Layer) -> Any:
         return _relaxed(layer, temperature)
 
-    guide = over_matrices(
+    return over_matrices(
         model, family, rate=checked_rate(rate), sites=sites, bias=bias, point=point,
-        init=init, init_scale=init_scale, what="concrete_dropout",
+        init=init, init_scale=init_scale, mask=mask, no_density=NO_DENSITY, what="concrete_dropout",
     )  # fmt: skip
-    guide.by_row = check_mask(mask) == "row"  # type: ignore[attr-defined]
-    guide.no_density = NO_DENSITY  # type: ignore[attr-defined]
-    return guide
 
 
 def _relaxed(layer: Layer, temperature: float) -> Any:

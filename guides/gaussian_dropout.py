@@ -8,7 +8,7 @@ from typing import Any
 import pyro.distributions as dist
 import torch
 
-from guides.bernoulli_dropout import check_mask, checked_rate
+from guides.bernoulli_dropout import checked_rate
 from guides.matrices import Layer, atoms, by_input, noise, over_matrices, weight
 
 NO_DENSITY = (
@@ -65,14 +65,11 @@ def gaussian_dropout(
     if noise not in ("weight", "unit"):
         raise ValueError(f"noise must be 'weight' or 'unit', got {noise!r}. Leave it out for 'weight'.")
     units = noise == "unit"
-    guide = over_matrices(
+    return over_matrices(
         model, _unit if units else _weight, rate=checked_rate(rate), sites=sites, bias=bias, point=point,
-        init=init, init_scale=init_scale, what="gaussian_dropout",
+        init=init, init_scale=init_scale, mask=("row" if units else "draw") if mask is None else mask,
+        no_density=NO_DENSITY if units else "", what="gaussian_dropout",
     )  # fmt: skip
-    default = "row" if units else "draw"
-    guide.by_row = check_mask(default if mask is None else mask) == "row"  # type: ignore[attr-defined]
-    guide.no_density = NO_DENSITY if units else ""  # type: ignore[attr-defined]
-    return guide
 
 
 def _weight(layer: Layer) -> Any:

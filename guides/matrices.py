@@ -24,6 +24,7 @@ from guides.prototype import Latent, bounds, latents
 from guides.supports import is_real
 
 KERNEL, MATRIX = 4, 2
+MASKS = ("draw", "row")
 
 
 class Layer(NamedTuple):
@@ -168,6 +169,8 @@ def over_matrices(
     point: Sequence[str] = (),
     init: Callable[..., Any] | None = None,
     init_scale: float = 0.1,
+    mask: str = "draw",
+    no_density: str = "",
     what: str = "this guide",
 ) -> Callable[..., dict[str, Tensor]]:
     """The guide that gives every matrix site its family and every other latent site a point or a Normal.
@@ -181,8 +184,12 @@ def over_matrices(
         point: Sites that are points whatever `bias` says.
         init: Where sites start; None: `glorot`.
         init_scale: First sd of the Normals.
+        mask: "row": while zoo trains, each row of the data has noise of its own; "draw": one for all.
+        no_density: Why q has no density, or "".
         what: The guide's name, for errors.
     """
+    if mask not in MASKS:
+        raise ValueError(f"mask must be 'draw' or 'row', got {mask!r}. Leave it out for the usual one.")
     if bias not in ("point", "normal"):
         raise ValueError(f"bias must be 'point' or 'normal', got {bias!r}. Leave it out for points.")
     start, found, layers = init or glorot, dict[str, Latent](), dict[str, Layer]()
@@ -214,6 +221,7 @@ def over_matrices(
     guide.mean_field = True  # type: ignore[attr-defined]
     # Two masks may be the same, so draws do not tell which sites have a spread.
     guide.random_sites = random  # type: ignore[attr-defined]
+    guide.by_row, guide.no_density = mask == "row", no_density  # type: ignore[attr-defined]
     return guide
 
 

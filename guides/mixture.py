@@ -10,7 +10,7 @@ import pyro.distributions as dist
 import torch
 from torch import Tensor
 
-from guides.bernoulli_dropout import check_mask, checked_rate, keep
+from guides.bernoulli_dropout import checked_rate, keep
 from guides.matrices import KERNEL, Layer, by_input, noise, over_matrices, weight
 
 
@@ -66,9 +66,8 @@ def mixture(
 
     guide = over_matrices(
         model, family, rate=checked_rate(rate), sites=sites, bias=bias, point=point,
-        init=init, init_scale=init_scale, what="mixture",
+        init=init, init_scale=init_scale, mask=mask, what="mixture",
     )  # fmt: skip
-    guide.by_row = check_mask(mask) == "row"  # type: ignore[attr-defined]
     guide.random_sites = ()  # type: ignore[attr-defined]
     return guide
 

@@ -9,7 +9,7 @@ import pyro.distributions as dist
 from torch import Tensor
 
 from guides import gaussian_dropout
-from guides.bernoulli_dropout import NO_DENSITY, check_mask
+from guides.bernoulli_dropout import NO_DENSITY
 from guides.matrices import Layer, atoms, by_input, over_matrices, weight
 from guides.matrices import noise as drawn
 from guides.noise import check_noise, is_discrete, quantile
@@ -75,14 +75,11 @@ def multiplicative(
             return atoms(layer, m, by_input(layer, z) if units else z, *moments)
         return dist.Delta(z * m, _log_density(noise, z, m, layer.latent.value_dim), event_dim=layer.latent.value_dim)
 
-    guide = over_matrices(
-        model, family, sites=sites, bias=bias, point=point, init=init, init_scale=init_scale, what="multiplicative"
-    )
-    default = "draw" if on == "weights" else "row"
-    guide.by_row = check_mask(default if mask is None else mask) == "row"  # type: ignore[attr-defined]
-    reason = NO_DENSITY if discrete else gaussian_dropout.NO_DENSITY if units else ""
-    guide.no_density = reason  # type: ignore[attr-defined]
-    return guide
+    return over_matrices(
+        model, family, sites=sites, bias=bias, point=point, init=init, init_scale=init_scale,
+        mask=("draw" if on == "weights" else "row") if mask is None else mask,
+        no_density=NO_DENSITY if discrete else gaussian_dropout.NO_DENSITY if units else "", what="multiplicative",
+    )  # fmt: skip
 
 
 def _log_density(noise: Any, z: Tensor, m: Tensor, event: int) -> Tensor:

@@ -21,19 +21,15 @@ Source: Gal, "Dropout as a Bayesian approximation"; Thome, "MC dropout"; Gal & G
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import pyro
-import pyro.distributions as dist
 from torch import Tensor
 
 from guides.bernoulli_dropout import bernoulli_dropout
-from zoo.core.checks import positive, widths
-from zoo.core.outcome import outcome, outputs_of
 from zoo.core.problem import Data
-from zoo.core.rates import drop_rates
+from zoo.core.rates import HIDDEN, P, rates_of
+from zoo.core.relu_net import relu_net
 from zoo.data import either
 
 prepare = either.prepare
@@ -49,35 +45,19 @@ def model(
     x: Tensor,
     y: Tensor | None = None,
     *,
-    p: float | Sequence[float] = 0.1,
+    p: float | Sequence[float] = P,
     where: str = "all",
-    hidden: int | Sequence[int] = 50,
+    hidden: int | Sequence[int] = HIDDEN,
     length_scale: float = 1.0,
     noise: float | None = 0.1,
     classes: int = 0,
 ) -> Tensor:
-    sizes = (x.shape[-1], *widths("hidden", hidden), outputs_of(classes))
-    drop_rates(p, where, len(sizes) - 1)  # of q; the model has none
-    positive("length_scale", length_scale)
-    h = x
-    for i, (fan_in, width) in enumerate(itertools.pairwise(sizes), start=1):
-        w = pyro.sample(f"w{i}", dist.Normal(x.new_zeros(fan_in, width), 1 / length_scale).to_event(2))  # (in, out)
-        b = pyro.sample(f"b{i}", dist.Normal(x.new_zeros(width), 1 / length_scale).to_event(1))  # (out,)
-        h = (h.relu() if i > 1 else h) @ w + b
-    f = pyro.deterministic("f", h if classes > 2 else h.squeeze(-1))  # (n,) or (n, k)
-    if noise is None and not classes:
-        noise = pyro.sample("noise", dist.HalfNormal(x.new_ones(())))  # ()
-    with pyro.plate("data", x.shape[0]):
-        pyro.sample("y", outcome(f, noise, classes), obs=y if classes > 2 or y is None else y.to(f.dtype))  # (n,)
-    return f
+    rates_of(p, where, hidden)  # of q; the model has none
+    return relu_net(x, y, hidden=hidden, length_scale=length_scale, noise=noise, classes=classes)  # f (n,) or (n, k)
 
 
 def guide(
     model: Callable[..., Any], *, mask: str = "row", bias: str = "point", point: Sequence[str] = ()
 ) -> Callable[..., dict[str, Tensor]]:
     """q: dropout at the model's own p and where."""
-
-    def rates(p: Any = 0.1, where: str = "all", hidden: Any = 50, **_: Any) -> list[float]:
-        return drop_rates(p, where, len(widths("hidden", hidden)) + 1)
-
-    return bernoulli_dropout(model, rates, mask=mask, bias=bias, point=point)
+    return bernoulli_dropout(model, rates_of, mask=mask, bias=bias, point=point)

@@ -129,8 +129,8 @@ def mcse_quantile(draws: ArrayLike, level: float) -> Array:
         flat = block.reshape(-1, block.shape[2])
         size = _ess_indicator(block <= np.quantile(flat, level, axis=0))
         low, high = (stats.beta.ppf(tail, size * level + 1, size * (1 - level) + 1) for tail in (0.158655, 0.841345))
-        ends = [[np.quantile(flat[:, i], (low[i], high[i])) for i in range(flat.shape[1])]]
-        return np.asarray(np.diff(ends, axis=2)[0, :, 0] / 2)
+        ends = [np.quantile(column, pair) for column, *pair in zip(flat.T, low, high, strict=True)]
+        return np.diff(ends, axis=1)[:, 0] / 2
 
     return _blockwise(one, draws, if_constant=0.0)
 

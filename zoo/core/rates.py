@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from .checks import widths
+
 WHERE = ("all", "inner")
+P = 0.1
+HIDDEN = 50
 
 
 def drop_rates(p: Any, where: str, layers: int) -> list[float]:
@@ -31,3 +35,8 @@ def drop_rates(p: Any, where: str, layers: int) -> list[float]:
         if not isinstance(rate, (int, float)) or isinstance(rate, bool) or not 0 <= rate < 1:
             raise ValueError(f"p is the probability to drop, 0 <= p < 1, got {rate!r}. Try p=0.1.")
     return [0.0, *each[1:]] if where == "inner" else each
+
+
+def rates_of(p: Any = P, where: str = "all", hidden: Any = HIDDEN, **_: Any) -> list[float]:
+    """`drop_rates` of a network, from the keyword arguments of its model; raises as that does."""
+    return drop_rates(p, where, len(widths("hidden", hidden)) + 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 from .checkpoint import Checkpoint
@@ -57,13 +58,13 @@ class Journal:
         """Whether the stored run had this stage behind it."""
         return bool(self.stored) and STAGES.index(self.stored["stage"]) > STAGES.index(stage)
 
-    def at_boundary(self, stage: str, run: Run, **more: Any) -> None:
+    def at_boundary(self, stage: str, run: Run, more: Callable[[], dict[str, Any]]) -> None:
         """Saves at a block's end, if it is time to."""
         if self.kept is not None and run.iteration % BLOCK == 0 and self.kept.due():
-            self.write(stage, run, **more)
+            self.write(stage, run, more)
 
-    def write(self, stage: str, run: Run, **more: Any) -> None:
-        """Saves: the stage, the run, and what else the stage remembers."""
+    def write(self, stage: str, run: Run, more: Callable[[], dict[str, Any]]) -> None:
+        """Saves: the stage, the run, and what else the stage remembers: more(), asked only where it is written."""
         if self.kept is None:
             return
         self.tick("sample" if stage == "sampling" else "warmup")
@@ -71,7 +72,7 @@ class Journal:
         def state() -> dict[str, Any]:
             rows = {stream.name: stream.flush() for stream in (self.draws, self.warmup)}
             return {
-                "stage": stage, "engine": self.engine, "run": snapshot(run), "seconds": self.seconds, **rows, **more
+                "stage": stage, "engine": self.engine, "run": snapshot(run), "seconds": self.seconds, **rows, **more()
             }  # fmt: skip
 
         self.kept.save(state)

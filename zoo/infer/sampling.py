@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 from .journal import Journal
 from .march import POSITION, Run, Show, Stop, advance, restore
 from .noise import BLOCK
@@ -31,8 +33,8 @@ def collect(run: Run, draws: int, thin: int, journal: Journal, stop: Stop, show:
         divergences += int(rows["diverging"].sum()) if "diverging" in rows else 0
         show(kept, f"accept {float(stat['accept'][:, :completed].mean()):.2f}, {divergences} divergences")
         if kept < wanted and completed:
-            journal.at_boundary("sampling", run, iterations=kept, divergences=divergences)
-    journal.write("sampling", run, iterations=kept, divergences=divergences)
+            journal.at_boundary("sampling", run, functools.partial(dict, iterations=kept, divergences=divergences))
+    journal.write("sampling", run, functools.partial(dict, iterations=kept, divergences=divergences))
     if journal.kept is not None:
         journal.kept.unfinished = kept < wanted
     return reason if kept < wanted else ""

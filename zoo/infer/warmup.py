@@ -7,6 +7,7 @@ A kernel may say how: `mean_accept(accept)` (chain,) -> one number, where it is 
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any, NamedTuple
 
@@ -91,16 +92,17 @@ def _warm_up(run: Run, plan: Plan, saved: Any, stage: str, journal: Journal, sto
     if saved is not None:
         restore(run, saved["run"])
     memory = _first(run) if saved is None else _restored(run, saved["tuning"])
+    windows = adapt.windows(plan.warmup)
     for i in range(memory.done + 1, plan.warmup + 1):
         position, stats, completed = advance(run, 1, stop)
         if not completed:
-            journal.write(stage, run, tuning=_packed(memory))
+            journal.write(stage, run, functools.partial(_packed, memory))
             return False
         if plan.keep:
             journal.warmup.add({POSITION: position, **{name: stats[name] for name in run.kernel.STATS}})
-        memory, accept = _learned(run, plan, memory, position, stats["accept"][:, 0])
+        memory, accept = _learned(run, plan, windows, memory, position, stats["accept"][:, 0])
         show(i, f"warm-up, accept {accept:.2f}, step {run.tuned['step_size']:.2g}")
-        journal.at_boundary(stage, run, tuning=_packed(memory))
+        journal.at_boundary(stage, run, functools.partial(_packed, memory))
     if plan.warmup and plan.target is not None:
         _set_step(run, plan, adapt.average(memory.averaging))
     if memory.climb is not None and memory.climb.time:
@@ -118,7 +120,7 @@ def _first(run: Run) -> Tuning:
 
 def _packed(memory: Tuning) -> dict[str, Any]:
     """A memory as a file holds it."""
-    return memory._asdict() | {"window": [torch.cat(memory.window, 1)] if memory.window else []}
+    return {"tuning": memory._asdict() | {"window": [torch.cat(memory.window, 1)] if memory.window else []}}
 
 
 def _restored(run: Run, saved: dict[str, Any]) -> Tuning:
@@ -128,9 +130,11 @@ def _restored(run: Run, saved: dict[str, Any]) -> Tuning:
     return Tuning(**saved | {"averaging": averaging, "spread": spread, "climb": climb})
 
 
-def _learned(run: Run, plan: Plan, memory: Tuning, position: Tensor, accept: Tensor) -> tuple[Tuning, float]:
+def _learned(
+    run: Run, plan: Plan, windows: tuple[int, set[int]], memory: Tuning, position: Tensor, accept: Tensor
+) -> tuple[Tuning, float]:
     """What one more iteration teaches; the run's step size, mass and length follow. Also the acceptance tuned to."""
-    first, ends = adapt.windows(plan.warmup)
+    first, ends = windows
     settled = sorted(ends)[:2][-1] if ends else first
     i = memory.done + 1
     pooled, recent = _pooled(run, accept, memory.recent)

@@ -81,6 +81,7 @@ def compare(gold: Posterior | Gold, *others: Posterior) -> Comparison:
     check_posteriors("compare", *fits)
     labels = _labels(fits)
     _check_data(gold, labels, fits)
+    own = labels if isinstance(gold, Gold) else labels[1:]
     if isinstance(gold, Gold):
         truth = judged_gold(gold)
         foot = [not_of_gold(label, fit, gold) for label, fit in zip(labels, fits, strict=True)]
@@ -90,7 +91,7 @@ def compare(gold: Posterior | Gold, *others: Posterior) -> Comparison:
         troubles = _notes(truth.row, gold)
         foot = [difference(label, fit, gold) for label, fit in zip(labels, fits, strict=True)]
     rows, sites = [truth.row | {"verdict": "gold"}], []
-    for label, fit in zip(labels[len(labels) - len(others) :], others, strict=True):
+    for label, fit in zip(own, others, strict=True):
         mine = judge(label, fit)
         names = _in_common(mine, truth)
         part = _distances(mine, truth, names)

@@ -60,7 +60,7 @@ def save(posterior: Posterior, path: str | Path) -> Path:
     root = xr.Dataset(attrs={"zoo_format": FORMAT, "zoo": text, "zoo_sha256": digest(text, groups)})
     tree = xr.DataTree.from_dict({"/": root, **groups})
     # In memory first: HDF5 brings the process down where a write fails half-way.
-    _replace(target, path, tree.to_netcdf(None, engine="h5netcdf"))
+    write_whole(target, path, tree.to_netcdf(None, engine="h5netcdf"))
     return path
 
 
@@ -76,7 +76,7 @@ def _target(path: Path) -> Path:
     return target
 
 
-def _replace(target: Path, path: Path, content: Any) -> None:
+def write_whole(target: Path, path: Path, content: Any) -> None:
     """Puts a file of these bytes at `target` by one atomic rename; a failure leaves what was there before."""
     # In the same folder, so that it can be renamed; named at random, so that two threads never share one.
     part = target.with_name(f".zoo-{uuid.uuid4().hex}.part")

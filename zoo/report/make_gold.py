@@ -11,7 +11,6 @@ Source: Magnusson et al. 2024, "posteriordb" (reference draws and how they are j
 from __future__ import annotations
 
 import json
-import os
 import tempfile
 import time
 from pathlib import Path
@@ -32,6 +31,7 @@ from zoo.core.tensors import to_numpy
 from zoo.infer.verdict import BFMI, LIMITS, Limit
 
 from . import certificates
+from .files import write_whole
 from .gold import FORMAT, Gold, key, probe_inputs, probe_rows
 from .summaries import rounded, summary
 
@@ -228,7 +228,5 @@ def _joint(quantity: Quantity) -> Any:
 def write_gold(gold: Gold, path: Path) -> Path:
     """Writes the file whole or not at all; returns its path."""
     text = json.dumps(gold.facts, indent=None, separators=(",", ":")).replace(',"', ',\n"')
-    part = path.with_name(f".{path.name}.part")
-    part.write_text(text + "\n", encoding="utf-8")
-    os.replace(part, path)
+    write_whole(path, path, (text + "\n").encode())
     return path

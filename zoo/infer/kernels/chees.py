@@ -38,6 +38,7 @@ LEAST_CHAINS = 4
 # from one step at 2.5 % an iteration they would take most of warm-up to reach.
 RATE, FAST, SOON = 0.025, 0.1, 50.0
 DECAY = 0.95
+# A chain's centre is the mean of so many draws: enough to be one, few enough to follow a chain on its way in.
 LATELY = 50
 
 
