@@ -195,6 +195,14 @@ def test_reject_exactly_when_the_largest_probability_is_below_one_minus_the_cost
     assert action in (-1, int(np.argmax(parts)))
 
 
+def test_of_equal_actions_the_first_whichever_way_they_round() -> None:
+    """(1, 12, 1, 12) / 26: the sums of the other three round apart by 1e-16, and classes 1 and 3 are equal."""
+    p = np.array([[1, 12, 1, 12]]) / 26
+    expected = p @ (1 - np.eye(4))
+    assert expected[0].argmin() == 3  # the twin: the least by rounding
+    assert decide(p)[0] == 1
+
+
 def test_bayes_actions_and_costs() -> None:
     """Bad credit taken costs 5, good credit refused 1: refuse from P(bad) = 1/6; the twin, 0/1 costs, from 1/2."""
     costs = [[0, 1], [5, 0]]  # rows: good, bad; columns: grant, refuse

@@ -15,7 +15,8 @@ EQUAL = 1e-12
 def decide(p: ArrayLike, costs: ArrayLike | None = None, reject: float | None = None) -> NDArray[np.int64]:
     """The Bayes action of each row: argmin_a sum_k p_k costs[k, a], and -1 where its expected cost is above `reject`.
 
-    With 0/1 costs that is the most probable class, rejected exactly when max_k p_k < 1 - reject.
+    With 0/1 costs that is the most probable class, rejected exactly when max_k p_k < 1 - reject. Of actions that cost
+    the same, the first.
 
     Args:
         p: Predictive class probabilities (m, classes).
@@ -32,10 +33,10 @@ def decide(p: ArrayLike, costs: ArrayLike | None = None, reject: float | None = 
         raise ValueError(f"p must be (rows, classes), got {p.shape}. Two classes: np.stack([1 - p, p], 1).")
     table = _costs(costs, p.shape[1])
     expected = p @ table
-    action = expected.argmin(axis=1)
+    least, room = expected.min(axis=1), EQUAL * max(1.0, float(np.abs(table).max()))
+    action = (expected <= least[:, None] + room).argmax(axis=1)  # of equals the first, whichever way they round
     if reject is not None:
-        scale = max(1.0, float(np.abs(table).max()))
-        action = np.where(expected.min(axis=1) > reject + EQUAL * scale, REJECT, action)
+        action = np.where(least > reject + room, REJECT, action)
     return np.asarray(action, dtype=np.int64)
 
 
