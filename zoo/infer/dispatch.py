@@ -40,12 +40,9 @@ FOR_ALL = ("progress", "max_seconds")
 
 def methods() -> dict[str, str]:
     """{method: module}: the folders are the list."""
-    found = {}
-    for folder in ("methods", "kernels"):
-        package = importlib.import_module(f"zoo.infer.{folder}")
-        for module in pkgutil.iter_modules(package.__path__):
-            found[module.name] = f"zoo.infer.{folder}.{module.name}"
-    return found
+    folders = [f"zoo.infer.{folder}" for folder in ("methods", "kernels")]
+    found = {folder: pkgutil.iter_modules(importlib.import_module(folder).__path__) for folder in folders}
+    return {module.name: f"{folder}.{module.name}" for folder, modules in found.items() for module in modules}
 
 
 def _keywords(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
@@ -134,6 +131,19 @@ def _fit_function(method: str) -> Callable[..., Posterior]:
     return functools.partial(chains.fit, kernel=module)
 
 
+def asked_of(method: str, options: dict[str, Any]) -> tuple[Callable[..., Posterior], dict[str, Any], dict[str, Any]]:
+    """A method's function, its options as it wants them, and its defaults; ValueError for what it does not know."""
+    fit = _fit_function(method)
+    allowed = set(_options(fit)) - {"checkpoint"}
+    for option in options:
+        if option not in allowed | set(FOR_ALL):
+            known = allowed | {*FOR_ALL, "dtype", "device", "checkpoint", "checkpoint_seconds"}
+            raise ValueError(f"{method}: {nearest(option, known, 'option')}")
+    defaults = {n: p.default for n, p in _options(fit).items() if n in allowed}
+    # What takes no time worth ending or showing takes these options, too.
+    return fit, {n: v for n, v in plain_options(options, defaults).items() if n in allowed}, defaults
+
+
 def run(
     problem: Problem | str,
     method: str,
@@ -176,15 +186,7 @@ def run(
         raise TypeError(f"problem must be a zoo.Problem, got {type(problem).__name__}. Make one: zoo.load(name).")
     _check_unwrapped()
     _check_default_device(problem)
-    fit = _fit_function(method)
-    allowed = set(_options(fit)) - {"checkpoint"}
-    for option in options:
-        if option not in allowed | set(FOR_ALL):
-            known = allowed | {*FOR_ALL, "dtype", "device", "checkpoint", "checkpoint_seconds"}
-            raise ValueError(f"{method}: {nearest(option, known, 'option')}")
-    defaults = {n: p.default for n, p in _options(fit).items() if n in allowed}
-    # What takes no time worth ending or showing takes these options, too.
-    options = {n: v for n, v in plain_options(options, defaults).items() if n in allowed}
+    fit, options, defaults = asked_of(method, options)
     problem = problem.to(device=_device(device), dtype=_dtype(dtype))
     if checkpoint is None:
         return _fitted(problem, method, fit, options, None)
