@@ -123,12 +123,14 @@ def _summed(terms: Tensor, event: int) -> Tensor:
 
 
 def _at_point(latent: Latent, support: Any, constant: bool) -> dist.Delta:
-    """A point; where its prior is a fixed Normal, without the log normaliser, as in `atoms`."""
+    """A point; of a fixed Normal prior the KL is (m - a)^2 / (2 s^2), without the log normaliser, as in `atoms`."""
     fn, prior = at_point(latent, support), normal_prior(latent)
     if prior is None or not constant:
         return fn
     normaliser = _summed(log_normaliser(prior), latent.value_dim)
-    return dist.Delta(fn.v, -normaliser.expand(fn.batch_shape), event_dim=latent.value_dim)
+    fn = dist.Delta(fn.v, -normaliser.expand(fn.batch_shape), event_dim=latent.value_dim)
+    fn.kl = _summed((fn.v - prior.loc).square() / (2 * prior.scale**2), latent.value_dim)
+    return fn
 
 
 # -- the guide ---------------------------------------------------------------------------------------------

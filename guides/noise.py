@@ -66,11 +66,13 @@ def _values(fn: Any) -> tuple[Tensor, Tensor]:
 def _table(fn: Any) -> Callable[[Tensor], Tensor]:
     """Every value takes its probability's share of the line of e."""
     values, chance = _values(fn)
-    edges = chance.double().cumsum(0)[:-1]
+    edges = torch.special.ndtri(chance.double().cumsum(0)[:-1])
 
     def look_up(e: Tensor) -> Tensor:
-        place = (torch.special.ndtr(e).unsqueeze(-1) > edges.to(e)).sum(-1)
-        return values.to(e)[place]
+        z = values[0].to(e).expand(e.shape)
+        for edge, value in zip(edges, values[1:], strict=True):
+            z = torch.where(e > edge.to(e), value.to(e), z)
+        return z
 
     return look_up
 
