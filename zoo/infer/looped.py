@@ -17,10 +17,11 @@ from torch import Tensor
 from zoo.core.problem import Problem
 from zoo.core.randomness import seeded
 
+from .drawn import finish, fixed_sites
 from .elbo import Terms, combine, is_choice, run
 from .prepared import ALL, Batch, Layout, Messages, Prepared, arguments, check_batch, check_sites, quiet
+from .score import Detached, check_score, log_q, of_elbo
 from .seeds import block_seed
-from .variational import finish, fixed_sites
 
 
 class Looped:
@@ -30,11 +31,12 @@ class Looped:
     noise_size = 1
     by_row = False
 
-    def __init__(self, problem: Problem, prepared: list[Prepared]) -> None:
+    def __init__(self, problem: Problem, prepared: list[Prepared], *, gradient: str = "pathwise") -> None:
         first = prepared[0]
-        self.problem, self.guide = problem, first.guide
+        self.problem, self.score = problem, gradient == "score"
+        self.guide = Detached()(first.guide) if self.score else first.guide
         self.plate = problem.names["plate"]
-        self.analytic = bool(getattr(first.guide, "mean_field", False))
+        self.analytic = bool(getattr(first.guide, "mean_field", False)) and not self.score
         self.no_density = str(getattr(first.guide, "no_density", ""))
         self.leaves = first.params
         self.layout = Layout({n: v.shape for n, v in first.params.items()}, first.constraints, {})
@@ -59,10 +61,12 @@ class Looped:
             (q1, p1), (q2, _) = self._run(1, self.problem.arguments()), self._run(2, self.problem.arguments())
         check_sites(q1, p1)
         stuck = [n for n, m in q1.items() if is_choice(m) and not m["fn"].has_rsample]
-        if stuck:
+        if self.score:
+            check_score(q1, self.no_density)
+        elif stuck:
             raise ValueError(
                 f"the guide's sites {stuck} cannot be reparameterised, so the ELBO has no pathwise gradient. "
-                "Use a continuous family with rsample."
+                "Use gradient='score', or a continuous family with rsample."
             )
         return fixed_sites(self.guide, q1, q2, p1)
 
@@ -73,18 +77,25 @@ class Looped:
             self._put(flat)
             given = arguments(self.problem, *batch.of(r))
             with torch.enable_grad():
-                each = [self._terms(int(seed), given, scale) for seed in noise[r, :, 0]]
-                terms = Terms(*(torch.stack(values).mean() for values in zip(*each, strict=True)))
+                each, scores = zip(*(self._particle(int(seed), given, scale) for seed in noise[r, :, 0]), strict=True)
+                all_terms = Terms(*(torch.stack(values) for values in zip(*each, strict=True)))
+                terms = Terms(*(values.mean() for values in all_terms))
+                target = of_elbo(all_terms.elbo, torch.stack(scores)) if self.score else terms.elbo
                 leaves = list(self.leaves.values())
-                found = torch.autograd.grad(terms.elbo, leaves, allow_unused=True)
+                found = torch.autograd.grad(target, leaves, allow_unused=True)
             pairs = zip(found, leaves, strict=True)
             grads.append(torch.cat([(torch.zeros_like(p) if g is None else g).reshape(-1) for g, p in pairs]))
             rows.append([value.detach() for value in terms])
         return torch.stack(grads), Terms(*(torch.stack(values) for values in zip(*rows, strict=True)))
 
-    def _terms(self, seed: int, given: Any, scale: float) -> Terms:
+    def _particle(self, seed: int, given: Any, scale: float) -> tuple[Terms, Tensor]:
+        """The terms and, where the gradient needs it, log q."""
         q, p = self._run(seed, given)
-        return combine(q, p, self.plate, scale, self.analytic, self.points)
+        terms = combine(q, p, self.plate, scale, self.analytic, self.points)
+        return terms, log_q(q) if self.score else torch.zeros_like(terms.elbo)
+
+    def _terms(self, seed: int, given: Any, scale: float) -> Terms:
+        return self._particle(seed, given, scale)[0]
 
     def estimate(self, flat: Tensor, noise: Tensor) -> Terms:
         """ELBO terms (draw,) on all data, one for each seed (draw, 1)."""

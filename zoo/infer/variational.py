@@ -15,11 +15,11 @@ import torch
 from pyro.distributions import Delta
 from torch import Tensor
 
-from guides.supports import unconstrain
-from zoo.core.handlers import Record, Values, is_deterministic, scaled_log_prob
+from zoo.core.handlers import Record, Values
 from zoo.core.problem import Problem
 from zoo.core.randomness import seeded
 
+from .drawn import finish, fixed_sites
 from .elbo import BaseNoise, Parameters, Terms, combine, is_choice, run
 from .prepared import (
     ALL,
@@ -36,38 +36,17 @@ from .prepared import (
 )
 from .product import Product
 from .rows import terms_by_row, why_not
+from .score import Detached, check_score, log_q, of_elbo
 from .seeds import block_seed
 
 logger = logging.getLogger("zoo")
 
 
-def finish(q: Messages, p: Messages, points: Sequence[str]) -> tuple[dict[str, Tensor], Tensor, Tensor]:
-    """A draw's values, its log density and log q, both in unconstrained space.
-
-    lp = log p(y, theta) + log |dtheta / du|, logq = log q(theta) + log |dtheta / du| over the sites that have
-    a density (not points). Points that replicate what was seen count for nothing.
-    """
-    values: dict[str, Tensor] = {}
-    terms = [scaled_log_prob(m, replicas=n not in points) for n, m in p.items() if not is_deterministic(m)]
-    lp = torch.stack(terms).sum()
-    logq = torch.zeros_like(lp) + sum(scaled_log_prob(m) for n, m in q.items() if is_choice(m) and n not in points)
-    for name, msg in p.items():
-        if msg["is_observed"] or is_deterministic(msg):
-            continue
-        values[name] = msg["value"]
-        transform = unconstrain(msg["fn"].support, name)
-        u = transform.inv(msg["value"])
-        log_det = transform.log_abs_det_jacobian(u, msg["value"]).sum(dtype=torch.float64)
-        lp = lp + log_det
-        logq = logq if name in points else logq + log_det
-    return values, lp, logq
-
-
-def _can_row(problem: Problem) -> bool:
-    reason = why_not(problem)
-    if reason:
-        logger.info("svi: one noise for all rows of a step, because %s", reason)
-    return not reason
+def _one_for_all(reason: str, asked: bool) -> None:
+    """Says why there is one noise for all rows of a step; an error where noise a row was asked for."""
+    if asked:
+        raise ValueError(f"noise_per='row' is not possible: {reason}. Use noise_per='batch'.")
+    logger.info("svi: one noise for all rows of a step, because %s", reason)
 
 
 def _factored(msg: Any) -> Any:
@@ -76,14 +55,14 @@ def _factored(msg: Any) -> Any:
     return msg["value"] if factors is None else Product(*factors)
 
 
-def fixed_sites(guide: Guide, q1: Messages, q2: Messages, p: Messages) -> tuple[str, ...]:
-    """Sites that have the same value in two runs of a guide; a guide may name in `random_sites` those that vary."""
-    both = [n for n, m in q1.items() if is_choice(m) and n in p and n not in getattr(guide, "random_sites", ())]
-    return tuple(n for n in both if torch.equal(q1[n]["value"], q2[n]["value"]))
-
-
 class Variational:
     """The pure engine: everything as a function of (flat parameters, flat noise).
+
+    Args:
+        problem: The problem.
+        prepared: The guide at each restart's start.
+        gradient: "pathwise" or "score".
+        noise_per: "batch", "row", or None: the guide's own choice.
 
     Attributes:
         start: (restart, size) first parameters.
@@ -91,23 +70,37 @@ class Variational:
         points: Sites that the guide gives no spread.
         no_density: Why log q and the ELBO mean nothing for this guide, or "".
         by_row: Whether a step takes noise for each row of its batch, (particle, row, noise_size).
+
+    Raises:
+        ValueError: Where the gradient or noise a row that is asked for is not defined.
     """
 
     engine = "vmap"
 
-    def __init__(self, problem: Problem, prepared: list[Prepared]) -> None:
+    def __init__(
+        self, problem: Problem, prepared: list[Prepared], *, gradient: str = "pathwise", noise_per: str | None = None
+    ) -> None:
         first = prepared[0]
-        self.problem, self.guide = problem, first.guide
+        self.problem, self.guide, self.score = problem, first.guide, gradient == "score"
         self.plate = problem.names["plate"]
         self.analytic = bool(getattr(first.guide, "mean_field", False))
         self.along = bool(getattr(first.guide, "along_draws", False))
         self.no_density = str(getattr(first.guide, "no_density", ""))
-        self.by_row = bool(getattr(first.guide, "by_row", False)) and _can_row(problem)
+        self.asked_row = noise_per == "row"
+        self.by_row = self._can_row(noise_per)
         self.unmultiplied = self.by_row
         shapes = {name: value.shape for name, value in first.params.items()}
         self.layout = Layout(shapes, first.constraints, own_parameters(first))
         self.start = torch.stack([torch.cat([v.detach().reshape(-1) for v in p.params.values()]) for p in prepared])
         self.noise_size, self.points = self._probe()
+
+    def _can_row(self, noise_per: str | None) -> bool:
+        wanted = bool(getattr(self.guide, "by_row", False)) if noise_per is None else noise_per == "row"
+        if not wanted or self.score:
+            return False
+        if reason := why_not(self.problem):
+            _one_for_all(reason, self.asked_row)
+        return not reason
 
     def _probe(self) -> tuple[int, tuple[str, ...]]:
         """How much noise a draw takes, and which sites do not move with it. Raises Unanswerable."""
@@ -122,6 +115,8 @@ class Variational:
                     draws.append(run(self.problem.model, self._with(params), args, kwargs))
         check_sites(*draws[0])
         (q1, p1), (q2, _) = draws
+        if self.score:
+            check_score(q1, self.no_density)
         return noise.used, fixed_sites(self.guide, q1, q2, p1)
 
     def _with(self, flat: Tensor) -> Guide:
@@ -134,18 +129,26 @@ class Variational:
         return lambda *args, **kwargs: torch.func.functional_call(module, own, args, kwargs)
 
     def _run(
-        self, flat: Tensor, noise: Tensor, given: Any, value: Callable[[Any], Any] = lambda msg: msg["value"]
+        self,
+        flat: Tensor,
+        noise: Tensor,
+        given: Any,
+        value: Callable[[Any], Any] = lambda msg: msg["value"],
+        guide: Guide | None = None,
     ) -> tuple[Messages, Messages]:
         args, kwargs = given
         with BaseNoise(noise), Parameters(self.layout.split(flat), self.layout.constraints):
-            return run(self.problem.model, self._with(flat), args, kwargs, value)
+            return run(self.problem.model, guide or self._with(flat), args, kwargs, value)
 
-    def _by_row(self, flat: Tensor, noise: Tensor, x: Tensor | None, y: Tensor | None, scale: Any) -> Terms:
+    def _by_row(
+        self, flat: Tensor, noise: Tensor, x: Tensor | None, y: Tensor | None, scale: Any, along: bool
+    ) -> Terms:
         data: Any = self.problem.data
 
         def one(e: Tensor, row: Tensor, target: Tensor) -> Terms:
             given = arguments(self.problem, row, target)
             q, p = self._run(flat, e, given, _factored if self.unmultiplied else lambda msg: msg["value"])
+            q = self._along_draws(flat, q, given) if along else q
             return combine(q, p, self.plate, 1.0, self.analytic, self.points)
 
         return terms_by_row(one, noise, data.x if x is None else x, data.y if y is None else y, scale)
@@ -171,7 +174,7 @@ class Variational:
         Source: Roeder, Wu & Duvenaud 2017, "Sticking the landing".
         """
         if noise.dim() == 3:
-            return self._by_row(flat, noise, x, y, scale)
+            return self._by_row(flat, noise, x, y, scale, along)
 
         def one(row: Tensor) -> Terms:
             given = arguments(self.problem, x, y)
@@ -183,6 +186,20 @@ class Variational:
         if noise.shape[0] == 1:
             return one(noise[0])
         return Terms(*(value.mean() for value in torch.func.vmap(one)(noise)))
+
+    def scored(
+        self, flat: Tensor, noise: Tensor, x: Tensor | None, y: Tensor | None, scale: Any
+    ) -> tuple[Tensor, Terms]:
+        """As `terms`, and before them a scalar whose gradient is the score estimate, see `zoo.infer.score`."""
+        given = arguments(self.problem, x, y)
+        guide = Detached()(self._with(flat))
+
+        def one(row: Tensor) -> tuple[Terms, Tensor]:
+            q, p = self._run(flat, row, given, guide=guide)
+            return combine(q, p, self.plate, scale, False, self.points), log_q(q)
+
+        terms, scores = torch.func.vmap(one)(noise)
+        return of_elbo(terms.elbo, scores), Terms(*(value.mean() for value in terms))
 
     def gradient(self, params: Tensor, noise: Tensor, batch: Batch = ALL, scale: float = 1.0) -> tuple[Tensor, Terms]:
         """Gradient of the ELBO (restart, size) and its terms (restart,).
@@ -197,6 +214,8 @@ class Variational:
         """
 
         def value(flat: Tensor, e: Tensor, x: Tensor | None, y: Tensor | None) -> tuple[Tensor, Terms]:
+            if self.score:
+                return self.scored(flat, e, x, y, scale)
             terms = self.terms(flat, e, x, y, scale, along=self.along)
             return terms.elbo, terms
 
@@ -241,7 +260,7 @@ class Variational:
                     return
             except (RuntimeError, TypeError, AttributeError, NotImplementedError):
                 continue
-        logger.info("svi: one noise for all rows of a step, because the model cannot be evaluated row by row")
+        _one_for_all("the model cannot be evaluated row by row", self.asked_row)
         self.by_row = False
 
     def check_batch(self, rows: int) -> None:

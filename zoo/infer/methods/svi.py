@@ -33,6 +33,7 @@ from zoo.infer.interrupt import stoppable
 from zoo.infer.looped import Looped
 from zoo.infer.prepared import HiddenParameters, prepare
 from zoo.infer.progress import progress as progress_bar
+from zoo.infer.score import GRADIENTS
 from zoo.infer.seeds import block_seed
 from zoo.infer.variational import Variational
 
@@ -53,6 +54,8 @@ def fit(
     batch_size: int | None = None,
     restarts: int = 1,
     point: Sequence[str] = (),
+    gradient: str = "pathwise",
+    noise_per: str | None = None,
     draws: int = 1000,
     stop: str = "steps",
     seed: int = 0,
@@ -74,6 +77,10 @@ def fit(
         batch_size: Rows for each gradient; None: all of them.
         restarts: Independent fits, each from its own start; they are the chain axis of the draws.
         point: Sites that get a point estimate instead of a distribution.
+        gradient: "pathwise": along the draws, which are functions of the parameters. "score": of log q at the draws,
+            for guides that cannot be reparameterised, at the price of variance; see `zoo.infer.score`.
+        noise_per: "batch": all rows of a step share each particle's draw. "row": every row has its own, which has the
+            same mean and less variance; see `zoo.infer.rows`. None: the guide's own choice, rows for dropout's masks.
         draws: Draws from each fitted guide.
         stop: "steps": after `steps` steps. "converged": `steps` are the most; once the ELBO lies still, after t
             steps at the full rate (looked at from 500 on), the rate falls over the next t and the run ends. The
@@ -93,10 +100,11 @@ def fit(
         ValueError: For options out of range, unknown guides, and guides that do not fit the model.
     """
     _check(problem, lr, particles, batch_size, stop)
+    _check_gradient(gradient, noise_per)
     point, guide_options = _names(point), _options(guide_options)
     begun = time.perf_counter()
     family = guide if guide is not None else (problem.guide or "normal")
-    variational = set_up(problem, family, guide_options, point, restarts, seed)
+    variational = set_up(problem, family, guide_options, point, restarts, seed, gradient=gradient, noise_per=noise_per)
     if batch_size is not None:
         variational.check_batch(batch_size)
     set_up_in = time.perf_counter() - begun
@@ -139,6 +147,15 @@ def _check(problem: Problem, lr: float, particles: int, batch_size: int | None, 
         raise ValueError(f"batch_size must be between 1 and the {n} rows of the data, got {batch_size!r}.")
 
 
+def _check_gradient(gradient: str, noise_per: str | None) -> None:
+    if gradient not in GRADIENTS:
+        raise ValueError(f"gradient must be 'pathwise' or 'score', got {gradient!r}. Leave it out for 'pathwise'.")
+    if noise_per not in (None, "batch", "row"):
+        raise ValueError(f"noise_per must be 'batch' or 'row', got {noise_per!r}. Leave it out for the guide's choice.")
+    if gradient == "score" and noise_per == "row":
+        raise ValueError("noise_per='row' needs gradient='pathwise', got 'score'. Leave noise_per out.")
+
+
 def _names(point: Any) -> tuple[str, ...]:
     point = (point,) if isinstance(point, str) else point
     if not isinstance(point, Sequence) or not all(isinstance(name, str) for name in point):
@@ -153,7 +170,15 @@ def _options(options: Any) -> dict[str, Any]:
 
 
 def set_up(
-    problem: Problem, guide: Any, options: dict[str, Any], point: Sequence[str], restarts: int, seed: int
+    problem: Problem,
+    guide: Any,
+    options: dict[str, Any],
+    point: Sequence[str],
+    restarts: int,
+    seed: int,
+    *,
+    gradient: str = "pathwise",
+    noise_per: str | None = None,
 ) -> Fit:
     """The guide's parameters at each restart's start, on the engine that the guide allows."""
     factory = choose(guide, options, point)
@@ -164,12 +189,16 @@ def set_up(
             made = make(factory, problem.model)
         prepared.append(prepare(made, problem, start))
     try:
-        fit = Variational(problem, prepared)
+        fit = Variational(problem, prepared, gradient=gradient, noise_per=noise_per)
         fit.check_vmap()
     except (Unanswerable, HiddenParameters, RuntimeError) as error:
         why = " ".join(str(error).split()).split(". ")[0]
+        if noise_per == "row":
+            raise ValueError(
+                f"noise_per='row' needs guide and model in vectorised form ({why}). Use noise_per='batch'."
+            ) from None
         logger.info("svi: one particle at a time (engine 'loop'), because guide or model can't be vectorised: %s", why)
-        return Looped(problem, prepared)
+        return Looped(problem, prepared, gradient=gradient)
     return fit
 
 
