@@ -13,7 +13,7 @@ from zoo.core.problem import Problem
 
 from . import mass as masses
 from .checkpoint import Checkpoint, noted
-from .density import density
+from .density import Density, density
 from .engine import choose_engine, compiled_drive, eager_drive
 from .graph import COMPILING
 from .interrupt import stoppable
@@ -31,6 +31,16 @@ from .warmup import Plan, warm
 log = logging.getLogger("zoo")
 
 
+def run_from(position: Tensor, target: Density, kernel: Any, own: dict[str, Any], kind: str, seed: int) -> Run:
+    """Chains at positions (chain, dim), with nothing learned yet; `own` options, `kind` of mass."""
+    setup, state = at_start(kernel, target, position, own)
+    mass = masses.unit(position[0], masses.rank_of(kind, target.dim))
+    watch = Watch(_name(kernel), patience(setup.target or kernel.TARGET_ACCEPT))
+    size = batch_size(setup.noise)
+    n = check_subsample(target.problem, target.sites, size) if size else 0
+    return Run(target, kernel, setup, seed, state, mass, {"step_size": 1.0, **setup.tuned}, watch, rows=n)
+
+
 def _prepare(
     problem: Problem, kernel: Any, own: dict[str, Any], engine: str, chains: int, seed: int, init: Any,
     kind: str, temperature: float, draws: int, iterations: int, journal: Journal, show: Show,
@@ -42,20 +52,15 @@ def _prepare(
         position = journal.stored["run"]["position"]
     else:
         position = starts(target, chains, seed, init)
-    setup, state = at_start(kernel, target, position, own)
-    mass = masses.unit(position[0], masses.rank_of(kind, target.dim))
-    watch = Watch(_name(kernel), patience(setup.target or kernel.TARGET_ACCEPT))
-    size = batch_size(setup.noise)
-    n = check_subsample(problem, target.sites, size) if size else 0
-    run = Run(target, kernel, setup, seed, state, mass, {"step_size": 1.0, **setup.tuned}, watch, rows=n)
+    run = run_from(position, target, kernel, own, kind, seed)
     if engine != "compiled":
-        run.drive = eager_drive(kernel, target, setup.constants)
+        run.drive = eager_drive(kernel, target, run.setup.constants)
     else:
         show(0, COMPILING)
         run.fill_noise()
         tuned = {name: position.new_tensor(value) for name, value in run.tuned.items()}
         example = (run.state, run.noise, tuned, run.mass, torch.tensor(1, device=position.device))
-        run.drive, engine, seconds = compiled_drive(kernel, target, setup.constants, example)
+        run.drive, engine, seconds = compiled_drive(kernel, target, run.setup.constants, example)
         journal.seconds["compile"] += seconds
     journal.begin(engine, stride(chains * draws * target.dim, journal.kept is not None))
     return run
@@ -112,8 +117,8 @@ def fit(
     Returns:
         `Posterior` of kind "markov"; its outcome is the verdict of `zoo.infer.verdict`.
     """
-    chains = _chains(kernel, chains)
-    _check_target(kernel, target_accept)
+    chains = chains_of(kernel, chains)
+    check_target(kernel, target_accept)
     if isinstance(temperature, bool) or not 0 < temperature < float("inf"):
         raise ValueError(f"temperature must be a positive number, got {temperature!r}. 1 is the posterior itself.")
     if engine == "pyro":
@@ -145,7 +150,8 @@ def fit(
     return _posterior(run, journal, reason, settings, thin)
 
 
-def _chains(kernel: Any, chains: int | None) -> int:
+def chains_of(kernel: Any, chains: int | None) -> int:
+    """The number of chains: as given, or the kernel's usual one; ValueError where it needs more."""
     chains = getattr(kernel, "CHAINS", 4) if chains is None else chains
     least = getattr(kernel, "LEAST_CHAINS", 1)
     if chains < least:
@@ -156,7 +162,8 @@ def _chains(kernel: Any, chains: int | None) -> int:
     return chains
 
 
-def _check_target(kernel: Any, target_accept: float | None) -> None:
+def check_target(kernel: Any, target_accept: float | None) -> None:
+    """ValueError for an acceptance to tune to that is none, or of a kernel that has none."""
     if target_accept is None:
         return
     if kernel.TARGET_ACCEPT is None:
@@ -186,7 +193,7 @@ def _posterior(run: Run, journal: Journal, reason: str, settings: dict[str, Any]
         stats["lp"] = run.density.log_prob(whole.flatten(0, 1)).reshape(whole.shape[:2])
     posterior = Posterior(
         run.density.problem, method, "markov", run.density.constrain(whole),
-        weights=_weights(run, whole, thin * journal.draws.step), stats=_typed(stats), seconds=journal.seconds,
+        weights=weights_of(run, whole, thin * journal.draws.step), stats=_typed(stats), seconds=journal.seconds,
         settings=settings, warmup=warmup,
     )  # fmt: skip
     return judged(posterior, reason, run.setup.biased)
@@ -199,7 +206,7 @@ def _drawn(run: Run, stream: Stream) -> tuple[Tensor, Stats]:
     return stats.pop(POSITION, none), stats
 
 
-def _weights(run: Run, whole: Tensor, thin: int) -> Tensor | None:
+def weights_of(run: Run, whole: Tensor, thin: int) -> Tensor | None:
     """Weights (chain, draw) of a kernel whose draws do not count alike."""
     if not hasattr(run.kernel, "weights"):
         return None

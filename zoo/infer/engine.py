@@ -92,7 +92,7 @@ def compiled_drive(
     """
     arguments = density.problem.arguments()
     state, noise, tuned, mass, stop = example
-    _, draw = _one_step(kernel, density, arguments, state, noise, tuned, mass, stop, constants)
+    _, draw = step_on(kernel, density, arguments, state, noise, tuned, mass, stop, constants)
     static = tuple(value.clone() for value in (*state, *draw))
     leaves, spec = pytree.tree_flatten((static, noise, tuned, mass, stop, constants, arguments))
     places = [i for i, leaf in enumerate(leaves) if isinstance(leaf, Tensor)]
@@ -103,7 +103,7 @@ def compiled_drive(
             filled[place] = tensor
         old, noise, tuned, mass, stop, fixed, arguments = pytree.tree_unflatten(filled, spec)
         before = type(state)(*old[: len(state)])
-        after, draw = _one_step(kernel, density, arguments, before, noise, tuned, mass, stop, fixed)
+        after, draw = step_on(kernel, density, arguments, before, noise, tuned, mass, stop, fixed)
         for target, value in zip(old, (*after, *draw), strict=True):
             # A value that is another old tensor would be read after that one was written over.
             assert value is target or all(value is not other for other in old)
@@ -115,7 +115,7 @@ def compiled_drive(
     return _static_drive(compiled, type(state), static, data), compiled.engine, compiled.seconds
 
 
-def _one_step(
+def step_on(
     kernel: Any, density: Density, arguments: Any, state: Any, noise: Any, tuned: Any, mass: Any, stop: Any, fixed: Any
 ) -> tuple[Any, Draw]:
     """A step of the kernel on the density of the model with these arguments (the data among them)."""

@@ -66,7 +66,7 @@ def warm(run: Run, plan: Plan, journal: Journal, stop: Stop, show: Show) -> bool
         run.tuned["step_size"] = first_step_size(run, 0) if plan.step_size is None else plan.step_size
     if not _warm_up(run, plan._replace(warmup=plan.warmup - way_in), saved, "warmup", journal, stop, show):
         return False
-    _settle(run)
+    settle(run)
     return True
 
 
@@ -91,7 +91,7 @@ def _warm_up(run: Run, plan: Plan, saved: Any, stage: str, journal: Journal, sto
     """Tunes `run`, one iteration of all chains at a time, from the beginning or from what was saved; as `warm`."""
     if saved is not None:
         restore(run, saved["run"])
-    memory = _first(run) if saved is None else _restored(run, saved["tuning"])
+    memory = first_memory(run) if saved is None else _restored(run, saved["tuning"])
     windows = adapt.windows(plan.warmup)
     for i in range(memory.done + 1, plan.warmup + 1):
         position, stats, completed = advance(run, 1, stop)
@@ -100,18 +100,23 @@ def _warm_up(run: Run, plan: Plan, saved: Any, stage: str, journal: Journal, sto
             return False
         if plan.keep:
             journal.warmup.add({POSITION: position, **{name: stats[name] for name in run.kernel.STATS}})
-        memory, accept = _learned(run, plan, windows, memory, position, stats["accept"][:, 0])
+        memory, accept = learned(run, plan, windows, memory, position, stats["accept"][:, 0])
         show(i, f"warm-up, accept {accept:.2f}, step {run.tuned['step_size']:.2g}")
         journal.at_boundary(stage, run, functools.partial(_packed, memory))
-    if plan.warmup and plan.target is not None:
-        _set_step(run, plan, adapt.average(memory.averaging))
-    if memory.climb is not None and memory.climb.time:
-        run.tuned["length"] = math.exp(memory.climb.average)
+    conclude(run, plan, memory)
     run.watch.awake = True
     return True
 
 
-def _first(run: Run) -> Tuning:
+def conclude(run: Run, plan: Plan, memory: Tuning) -> None:
+    """At warm-up's end the step size and the length become the averages of those that were tried."""
+    if plan.warmup and plan.target is not None:
+        _set_step(run, plan, adapt.average(memory.averaging))
+    if memory.climb is not None and memory.climb.time:
+        run.tuned["length"] = math.exp(memory.climb.average)
+
+
+def first_memory(run: Run) -> Tuning:
     """The memory that warm-up begins with."""
     chains = len(run.state.completed)
     averaging, spread = adapt.restart(run.tuned["step_size"]), adapt.no_spread(run.mass.scale, chains)
@@ -130,7 +135,7 @@ def _restored(run: Run, saved: dict[str, Any]) -> Tuning:
     return Tuning(**saved | {"averaging": averaging, "spread": spread, "climb": climb})
 
 
-def _learned(
+def learned(
     run: Run, plan: Plan, windows: tuple[int, set[int]], memory: Tuning, position: Tensor, accept: Tensor
 ) -> tuple[Tuning, float]:
     """What one more iteration teaches; the run's step size, mass and length follow. Also the acceptance tuned to."""
@@ -218,7 +223,7 @@ def first_step_size(run: Run, when: int) -> float:
     return own(size, run.density.dim, run.share) if own else size
 
 
-def _settle(run: Run) -> None:
+def settle(run: Run) -> None:
     """Lets the kernel make its state ready for sampling, if it says how: gradients of fresh batches are at hand."""
     own = getattr(run.kernel, "settle", None)
     if own is None:

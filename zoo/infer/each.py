@@ -1,0 +1,57 @@
+"""`fits`: one method on many problems that differ in their data only: as one batch where it can be, else in turn."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from zoo.core.posterior import Posterior
+from zoo.core.problem import Problem
+
+from .density import density
+from .dispatch import asked_of, methods, run
+from .engine import ENGINES
+from .many import sampled
+
+Stop = Callable[[], str]
+Fits = Iterator[tuple[int, Posterior]]
+
+
+def fits(problems: Sequence[Problem], method: str, options: dict[str, Any], seeds: Sequence[int], stop: Stop) -> Fits:
+    """Fits with the index of their problem, as they are done, until all are or `stop` says why not.
+
+    Args:
+        problems: Of one model, with data of the same shapes.
+        method: As for `zoo.run`.
+        options: The method's own, the seed left out.
+        seeds: One a problem.
+        stop: Why to end, or "". No fit is given that it cut short.
+    """
+    _, given, defaults = asked_of(method, options)
+    module = importlib.import_module(methods()[method])
+    if not hasattr(module, "fit") and _side_by_side(problems[0], module, defaults | given):
+        return sampled(problems, module, defaults | given, seeds, stop)
+    return _in_turn(problems, method, options, seeds, stop)
+
+
+def _side_by_side(problem: Problem, kernel: Any, options: dict[str, Any]) -> bool:
+    """Whether a kernel's runs can be one batch: no other kernel comes in first, and vmap takes the model."""
+    if hasattr(kernel, "WAY_IN") or options["engine"] not in ENGINES or options["engine"] in ("loop", "pyro"):
+        return False
+    return density(problem).engine == "eager"
+
+
+def _in_turn(
+    problems: Sequence[Problem], method: str, options: dict[str, Any], seeds: Sequence[int], stop: Stop
+) -> Fits:
+    for i, (problem, seed) in enumerate(zip(problems, seeds, strict=True)):
+        try:
+            fit = run(problem, method, seed=seed, **options)
+        except (ValueError, RuntimeError) as error:
+            if stop():
+                return
+            raise type(error)(f"data set {i} of {len(problems)}: {error}") from error
+        if stop():  # it reached this fit, too
+            return
+        yield i, fit

@@ -1,0 +1,179 @@
+"""`Batch`: runs of one kernel on data of their own, moved on by one function of tensors with one more leading axis.
+
+A kernel's step is a pure function of the chains' state, noise, tuned numbers, mass and data, so `vmap` over all of
+these at once is the step of many runs, each with a step size, a mass and a length of its own. Chains of one run wait
+for each other where its adaptation asks for it; runs never wait for each other: each has a `stop` of its own.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils import _pytree as pytree
+
+from .engine import step_on
+from .graph import Compiled, compile_graph, trace
+from .kernel import Draw
+from .march import Run
+from .mass import Mass
+from .threads import threads_for
+
+Call = Callable[..., tuple[Tensor, ...]]
+
+
+@dataclasses.dataclass
+class Batch:
+    """Runs side by side; every tensor has a leading axis (run,).
+
+    Attributes:
+        runs: As `zoo.infer.march` knows them; their states and noise are views of the batch's.
+        state, draw: The kernel's state and what it completed last, (run, chain, ...).
+        noise: {name: (run, iteration, chain, ...)}: each run's present block.
+        tuned: {name: (run,)}.
+        mass: (run, dim), ...
+        stop: (run,) iterations of its block that each run may complete.
+        data: What differs between the runs' data, (run, ...) each.
+        shared: Constants of the kernel and what the data have in common.
+        compiled: The step.
+    """
+
+    runs: list[Run]
+    state: Any
+    draw: Draw
+    noise: dict[str, Tensor]
+    tuned: dict[str, Tensor]
+    mass: Mass
+    stop: Tensor
+    data: list[Tensor]
+    shared: list[Tensor]
+    compiled: Compiled
+
+    def step(self) -> None:
+        """Moves every chain that has not completed its run's `stop` by one unit of work."""
+        self.compiled.call(
+            *self.state, *self.draw, *self.noise.values(), *self.tuned.values(), *self.mass, self.stop, *self.data,
+            *self.shared,
+        )  # fmt: skip
+
+    def state_of(self, place: int) -> Any:
+        """A run's state, as views."""
+        return type(self.state)(*(value[place] for value in self.state))
+
+    def write_tuned(self, place: int) -> None:
+        """Takes over a run's tuned numbers and mass."""
+        run = self.runs[place]
+        for name, value in self.tuned.items():
+            value[place] = run.tuned[name]
+        for mine, own in zip(self.mass, run.mass, strict=True):
+            mine[place] = own
+
+    def write_state(self, place: int) -> None:
+        """Takes over a run's state, where that is no view of the batch's."""
+        for mine, own in zip(self.state, self.runs[place].state, strict=True):
+            mine[place] = own
+
+    def load(self, runs: Sequence[Run]) -> None:
+        """Other runs in the place of these: as many, of the same model and shapes. The step stays as it is."""
+        self.runs = list(runs)
+        new = (*_stacked(runs), arguments_of(runs)[0])
+        old = (self.state, self.noise, self.tuned, self.mass, self.data)
+        for mine, value in zip(pytree.tree_leaves(old), pytree.tree_leaves(new), strict=True):
+            mine.copy_(value)
+        self.stop.zero_()
+
+    def new_block(self, place: int) -> None:
+        """The block of noise that belongs to a run's iteration; its counts start anew."""
+        run = self.runs[place]
+        run.state = self.state_of(place)
+        run.fill_noise()
+        for name, value in self.noise.items():
+            value[place] = run.noise[name]
+        self.state.completed[place] = 0
+        self.write_tuned(place)
+
+
+def arguments_of(runs: Sequence[Run]) -> tuple[list[Tensor], list[Tensor], Any]:
+    """The runs' data as [tensors (run, ...)], [tensors that are the same in all], and how to put both together."""
+    trees = [pytree.tree_flatten(run.density.problem.arguments()) for run in runs]
+    first, spec = trees[0]
+    columns = list(zip(*(leaves for leaves, _ in trees), strict=True))
+    differs = [isinstance(c[0], Tensor) and any(leaf is not c[0] for leaf in c) for c in columns]
+    common = [isinstance(c[0], Tensor) and not d for c, d in zip(columns, differs, strict=True)]
+    data = [torch.stack(list(c)) for c, d in zip(columns, differs, strict=True) if d]
+    shared = [c[0] for c, same in zip(columns, common, strict=True) if same]
+
+    def together(own: Sequence[Tensor], same: Sequence[Tensor]) -> Any:
+        mine, theirs = iter(own), iter(same)
+        pairs = zip(first, differs, common, strict=True)
+        return pytree.tree_unflatten([next(mine) if d else next(theirs) if c else leaf for leaf, d, c in pairs], spec)
+
+    return data, shared, together
+
+
+def _stacked(runs: Sequence[Run]) -> tuple[Any, dict[str, Tensor], dict[str, Tensor], Mass]:
+    """State, first block of noise, tuned numbers and mass of the runs, each (run, ...)."""
+    first = runs[0]
+    for run in runs:
+        run.fill_noise()
+    state = type(first.state)(*map(torch.stack, zip(*(run.state for run in runs), strict=True)))
+    noise = {name: torch.stack([run.noise[name] for run in runs]) for name in first.noise}
+    like = first.mass.scale
+    tuned = {name: torch.stack([like.new_tensor(run.tuned[name]) for run in runs]) for name in first.tuned}
+    return state, noise, tuned, Mass(*map(torch.stack, zip(*(run.mass for run in runs), strict=True)))
+
+
+def batch_of(runs: Sequence[Run], compiled: bool) -> Batch:
+    """Runs of one kernel and one model as a batch; each has its first block of noise.
+
+    Args:
+        runs: With states at their starts.
+        compiled: Compile the step; else it is traced, which spares it Pyro's handlers and vmap's bookkeeping.
+    """
+    first = runs[0]
+    state, noise, tuned, mass = _stacked(runs)
+    stop = torch.zeros(len(runs), dtype=torch.int64, device=mass.scale.device)
+    data, shared, together = arguments_of(runs)
+    constants = first.setup.constants
+
+    def moved(state: Any, noise: Any, tuned: Any, mass: Any, stop: Any, data: Any, shared: Any) -> tuple[Any, Draw]:
+        fixed = dict(zip(constants, shared, strict=False))
+        arguments = together(data, shared[len(constants) :])
+        return step_on(first.kernel, first.density, arguments, state, noise, tuned, mass, stop, fixed)
+
+    shared = [*constants.values(), *shared]
+    many = torch.func.vmap(moved, in_dims=(0, 0, 0, 0, 0, 0, None))
+    _, draw = many(state, noise, tuned, mass, stop, data, shared)
+    draw = Draw(*(value.clone() for value in draw))
+    step = _ready(_flat(many, ((*state, *draw), noise, tuned, mass, stop, data, shared), type(state)), compiled)
+    return Batch(list(runs), state, draw, noise, tuned, mass, stop, data, shared, step)
+
+
+def _flat(many: Callable[..., tuple[Any, Draw]], example: Any, kind: Any) -> tuple[Call, list[Tensor]]:
+    """The step as a function of flat tensors that writes the new state and draw over the old ones."""
+    leaves, spec = pytree.tree_flatten(example)
+
+    def function(*tensors: Tensor) -> tuple[Tensor, ...]:
+        old, *rest = pytree.tree_unflatten(list(tensors), spec)
+        after, draw = many(kind(*old[: len(kind._fields)]), *rest)
+        for target, value in zip(old, (*after, *draw), strict=True):
+            target.copy_(value)
+        return (old[0].new_zeros(()),)
+
+    return function, leaves
+
+
+def _ready(flat: tuple[Call, list[Tensor]], compiled: bool) -> Compiled:
+    function, leaves = flat
+    if compiled:
+        return compile_graph(function, leaves)
+    graph = trace(function, leaves)
+
+    def call(*tensors: Tensor) -> tuple[Tensor, ...]:
+        with torch.no_grad():
+            return tuple(graph(*tensors))
+
+    return Compiled(call, "eager", 0.0, threads_for(graph))
