@@ -26,6 +26,9 @@ from .variational import Variational
 
 Fit = Variational | Looped
 ENGINES = ("auto", "compiled", "eager", "loop")
+# A draw's weights are written down once, where inductor would compute them anew for each row of the data: with 16
+# restarts of the lecture's network a step takes half the time.
+SETTINGS = {"realize_reads_threshold": 2}
 LEAST_STEPS = 4000  # below it, tracing alone has finished before a compiler has begun to pay
 BLOCK, BLOCK_NUMBERS = 64, 2**22
 
@@ -65,7 +68,7 @@ def choose_engine(engine: str, fit: Fit, steps: int) -> str:
 
 
 def make_step(fit: Fit, rows: int | None, batch_scale: float) -> Callable[..., Tensors]:
-    """step(params, m, v, good, noise, *pace[, x, y]) -> (params', m', v', good', finite, *terms).
+    """step(params, m, v, good, noise, pace[, x, y]) -> (params', m', v', good', finite, *terms).
 
     A restart whose ELBO or gradient is not finite stays where it is, which `finite` (restart,) says; `good`
     are the last parameters at which both were.
@@ -76,11 +79,11 @@ def make_step(fit: Fit, rows: int | None, batch_scale: float) -> Callable[..., T
         batch_scale: n / rows.
     """
 
-    def step(params: Tensor, m: Tensor, v: Tensor, good: Tensor, noise: Tensor, *rest: Tensor) -> Tensors:
-        batch = Batch(rest[3], rest[4], shared=rows is None) if len(rest) > 3 else ALL
+    def step(params: Tensor, m: Tensor, v: Tensor, good: Tensor, noise: Tensor, pace: Tensor, *data: Tensor) -> Tensors:
+        batch = Batch(data[0], data[1], shared=rows is None) if data else ALL
         grad, terms = fit.gradient(params, noise, batch, batch_scale)
         finite = torch.isfinite(terms.elbo) & torch.isfinite(grad).all(-1)
-        moved = (*adam(params, m, v, grad, Pace(*rest[:3])), params)
+        moved = (*adam(params, m, v, grad, Pace(*pace.unbind())), params)
         keep = finite.unsqueeze(-1)
         kept = [torch.where(keep, new, old) for new, old in zip(moved, (params, m, v, good), strict=True)]
         return (*kept, finite, *terms)
@@ -92,7 +95,7 @@ def _ready(step: Callable[..., Tensors], engine: str, example: Tensors) -> tuple
     """The step on the engine; an untraceable guide (Python control flow on its draws) runs as it is."""
     start = time.perf_counter()
     if engine == "compiled":
-        compiled = compile_graph(step, example)
+        compiled = compile_graph(step, example, **SETTINGS)
         return compiled.call, compiled.engine, compiled.seconds
     if engine == "loop":
         return step, engine, 0.0
@@ -132,16 +135,16 @@ def climb(
     if at.ended:
         return _climb(at, bad, reason)
     step = _begin(fit, at, source, choose_engine(engine, fit, steps), make_step(fit, batch_size, source.scale), show)
-    pace = schedule(at.steps, lr, fit.start)
+    pace = _paces(at, lr)
     watch(at.done, at.state[0])
     while not at.ended and not reason:
         done, offset, rows = at.done, at.done % source.length, []
-        noise, count = source.block(done // source.length)
-        count = min(count - offset, at.steps - done)
+        noise = source.block(done // source.length)[offset:]
+        count = min(len(noise), at.steps - done)
         batches = source.rows(done, count)
         with quiet(), torch.set_grad_enabled(False):
             for i in range(count):
-                moved = step(*at.state, noise[:, offset + i], *(p[done + i] for p in pace), *batches(i))
+                moved = step(*at.state, noise[i], pace[done + i], *batches(i))
                 at.state = moved[:4]
                 rows.append(tuple(moved[4:]))
                 watch(done + i + 1, at.state[0])
@@ -151,7 +154,7 @@ def climb(
         if len(rows) == count:  # a block's end, where an ascent that is never stopped looks around, too
             at.bad = bad
             if _rests(at):
-                pace = schedule(at.steps, lr, fit.start)
+                pace = _paces(at, lr)
             if kept is not None and kept.due():
                 at.save()
         show(at.done, f"elbo {float(rows[-1][1].max()):.5g}")
@@ -163,14 +166,18 @@ def _begin(
     fit: Fit, at: Track, source: _Source, engine: str, step: Callable[..., Tensors], show: Callable[..., None]
 ) -> Callable[..., Tensors]:
     """The step on its engine, which the track is told."""
-    pace = schedule(at.steps, 1.0, fit.start)
-    first = (*first_state(fit.start), source.block(0)[0][:, 0], *(p[0] for p in pace), *source.rows(0, 1)(0))
+    first = (*first_state(fit.start), source.block(0)[0], _paces(at, 1.0)[0], *source.rows(0, 1)(0))
     engine = engine if at.kept is None else at.kept.engine(engine)
     show(at.done, COMPILING if engine == "compiled" else "")
     with quiet():
         step, engine, compiling = _ready(step, engine, first)
     at.begin(engine, compiling)
     return step
+
+
+def _paces(at: Track, lr: float) -> tuple[Tensor, ...]:
+    """What Adam gets at each step, (3,) each."""
+    return torch.stack(schedule(at.steps, lr, at.state[0]), 1).unbind()
 
 
 def _rests(at: Track) -> bool:
@@ -205,11 +212,10 @@ class _Source:
         self.data = (data.x, data.y) if isinstance(data, Data) else None
         self.scale = 1.0 if batch_size is None else len(fit.problem.tensor) / batch_size
 
-    def block(self, index: int) -> tuple[Tensor, int]:
-        """Noise (restart, step, particle, [row,] noise_size) of one block, and its number of steps."""
+    def block(self, index: int) -> tuple[Tensor, ...]:
+        """Noise (restart, particle, [row,] noise_size) of each step of one block."""
         shape = (self.length, *self.shape)
-        rows = [self.fit.noise(self.seed, r, index, shape) for r in range(self.restarts)]
-        return torch.stack(rows), self.length
+        return torch.stack([self.fit.noise(self.seed, r, index, shape) for r in range(self.restarts)], 1).unbind()
 
     def rows(self, first: int, count: int) -> Callable[[int], tuple[Any, ...]]:
         """i -> the data of step first + i: (x, y), or nothing for a problem on a dict."""

@@ -21,6 +21,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 from zoo.core.handlers import pyro_state
 
+from . import skinny
 from .threads import running_on, threads_for
 
 log = logging.getLogger("zoo")
@@ -54,7 +55,7 @@ def _tanh(x: Tensor) -> Tensor:
     return torch.where(x.abs() < 0.25, near, 1 - 2 / (torch.exp(2 * x) + 1))
 
 
-DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {torch.ops.aten.tanh.default: _tanh}
+DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {torch.ops.aten.tanh.default: _tanh, **skinny.DECOMPOSITIONS}
 
 
 def trace(function: Callable[..., Tensors], example: Sequence[Tensor]) -> torch.fx.GraphModule:
@@ -80,13 +81,14 @@ def _forget_source(graph: torch.fx.GraphModule) -> None:
     getattr(getattr(torch.fx.graph_module, "_loader", None), "eval_cache", {}).pop(name, None)
 
 
-def compile_graph(function: Callable[..., Tensors], example: Sequence[Tensor]) -> Compiled:
+def compile_graph(function: Callable[..., Tensors], example: Sequence[Tensor], **settings: Any) -> Compiled:
     """Compiles a function of flat tensors; where there is no compiler, says so and returns it uncompiled.
 
     Args:
         function: Takes tensors like `example`, returns a flat tuple of tensors; nothing random, no branch on a
             tensor's value. Shapes, dtypes and devices are baked in: callers check what they pass.
         example: Tensors of the shapes to serve.
+        settings: Of torch._inductor.config, for this graph alone.
 
     Returns:
         `Compiled`: engine "compiled", or "eager" where compiling failed.
@@ -96,7 +98,7 @@ def compile_graph(function: Callable[..., Tensors], example: Sequence[Tensor]) -
     threads = threads_for(graph)
     try:
         with running_on(threads):
-            call = _inductor(graph, example, threads)
+            call = _inductor(graph, example, threads, settings)
         call(*[e.clone() for e in example])
     except Exception as error:  # inductor raises many kinds: no compiler, no header, an unsupported operator
         log.warning("could not compile (%s); running uncompiled", str(error).strip().splitlines()[0][:200])
@@ -113,20 +115,22 @@ def _plain(graph: torch.fx.GraphModule) -> Callable[..., Tensors]:
 
 
 @contextlib.contextmanager
-def _settings(threads: int) -> Iterator[None]:
+def _settings(threads: int, more: dict[str, Any]) -> Iterator[None]:
     """Bakes the thread count into the code, so that sums come out the same under any later setting.
 
     Leaves out inductor's check of every tensor's size at every call: a quarter of the time of a small graph.
     """
     import torch._inductor.config as config
 
-    with config.patch({"cpp.threads": threads, "size_asserts": False, "alignment_asserts": False}):
+    with config.patch({"cpp.threads": threads, "size_asserts": False, "alignment_asserts": False} | more):
         yield
 
 
-def _inductor(graph: torch.fx.GraphModule, example: Sequence[Tensor], threads: int) -> Callable[..., Tensors]:
+def _inductor(
+    graph: torch.fx.GraphModule, example: Sequence[Tensor], threads: int, settings: dict[str, Any]
+) -> Callable[..., Tensors]:
     """Inductor on the bare graph: no guards, a third of the cost a call. Private names: else torch.compile."""
-    with _settings(threads), warnings.catch_warnings():
+    with _settings(threads, settings), warnings.catch_warnings():
         # torch warns of its own use of torch.jit and of options to come: nothing that a caller could change.
         warnings.simplefilter("ignore")
         try:

@@ -1,0 +1,89 @@
+"""svi's step: its parts as tensor operations, and that compiled it is the eager one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+import zoo
+from tests.test_svi import line
+from zoo.infer import graph, skinny
+from zoo.infer.methods import svi
+
+F64 = torch.float64
+SHAPES = {
+    "outer": (5, 1, 7),
+    "column": (5, 7, 1),
+    "row": (1, 5, 7),
+    "dot": (1, 5, 1),
+    "plain": (3, 4, 5),
+    "large": (300, 300, 1),
+}
+
+
+def traced(shape: tuple[int, int, int]) -> tuple[tuple[Tensor, ...], list[Tensor], set[str]]:
+    """Results of A B and C + A B by a traced graph, the factors, and the operations it has."""
+    m, k, n = shape
+    generator = torch.Generator().manual_seed(0)
+    a, b, c = (torch.randn(s, generator=generator, dtype=F64) for s in ((m, k), (k, n), (n,)))
+    found = graph.trace(lambda a, b, c: (a @ b, torch.addmm(c, a, b)), [a, b, c])
+    return found(a, b, c), [a, b, c], {str(node.target) for node in found.graph.nodes}
+
+
+@pytest.mark.parametrize("kind", SHAPES)
+def test_products_with_a_single_row_or_column_leave_the_library(kind: str) -> None:
+    results, (a, b, c), operations = traced(SHAPES[kind])
+    torch.testing.assert_close(results[0], a @ b, rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(results[1], a @ b + c, rtol=1e-12, atol=1e-12)
+    assert ("aten.mm.default" in operations) == (kind in ("plain", "large"))
+
+
+def test_scaled_sums_and_whole_numbers_are_left_to_the_library() -> None:
+    a, b, c = torch.ones(3, 1), torch.ones(1, 4), torch.ones(4)
+    assert skinny.addmm(c, a, b, beta=2) is NotImplemented
+    assert skinny.mm(a.long(), b.long()) is NotImplemented
+
+
+KINDS: dict[str, dict[str, Any]] = {
+    "restarts": {"restarts": 3, "particles": 2},
+    "batches": {"batch_size": 5},
+    "rows": {"noise_per": "row", "batch_size": 6},
+    "score": {"gradient": "score", "particles": 4},
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_compiled_is_eager(kind: str) -> None:
+    """Over 100 steps in float64, to 1e-9: parameters by their draws, and all of the history."""
+    options = {"steps": 100, "draws": 5, "seed": 2} | KINDS[kind]
+    compiled, eager = (svi.fit(line(), engine=engine, **options) for engine in ("compiled", "eager"))
+    assert compiled.settings["engine"] == "compiled"
+    torch.testing.assert_close(compiled.draws["w"], eager.draws["w"], rtol=1e-9, atol=1e-9)
+    for name, values in eager.history.items():
+        torch.testing.assert_close(compiled.history[name], values, rtol=1e-9, atol=1e-9)
+
+
+def test_other_data_and_seeds_of_one_shape_compile_nothing_new(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The graph that is handed to the compiler is the same, operation for operation: data and noise are its inputs.
+
+    The twin: other rows make another graph.
+    """
+    texts = []
+    traced = graph.trace
+
+    def kept(function: Any, example: Any) -> Any:
+        found = traced(function, example)
+        texts.append((str(found.graph), [tuple(e.shape) for e in example]))
+        return found
+
+    monkeypatch.setattr("zoo.infer.ascent.trace", kept)
+    problem = line()
+    other = zoo.Problem("line", problem.model, zoo.Data(problem.data.x + 1, problem.data.y * 2), hyper=problem.hyper)
+    for task, seed in ((problem, 0), (other, 0), (problem, 7), (line(rows=13), 0)):
+        svi.fit(task, steps=2, draws=2, seed=seed, engine="eager")
+    assert texts[0] == texts[1] == texts[2]
+    assert texts[0] != texts[3]

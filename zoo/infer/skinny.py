@@ -1,0 +1,42 @@
+"""Matrix products of which one side is a single row or column, as elementwise operations: a compiler fuses those.
+
+    A B = A * B                        for A (m, 1), B (1, n)
+    A B = sum_k A[:, k] B[k, 0]        for A (m, k), B (k, 1)
+    A B = sum_k A[0, k] B[k, :]        for A (1, k), B (k, n)
+
+A call of the library costs as much as a small network's layer, and what lies before and after it cannot be fused. One
+fit's step then costs a third; of several fits together the compiler sees batches, which it takes apart by itself.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+MOST = 65_536  # numbers in a factor beyond which the library's product is as fast
+
+
+def mm(a: Tensor, b: Tensor) -> Tensor:
+    """A B (m, n) of A (m, k), B (k, n), on the CPU and where one of m, k, n is 1; else it is left to the library."""
+    if a.device.type != "cpu" or not a.is_floating_point():
+        return NotImplemented
+    if a.shape[1] == 1:
+        return a * b
+    if max(a.numel(), b.numel()) > MOST:
+        return NotImplemented
+    if b.shape[1] == 1:
+        return (a * b.t()).sum(1, keepdim=True)
+    if a.shape[0] == 1:
+        return (a.t() * b).sum(0, keepdim=True)
+    return NotImplemented
+
+
+def addmm(c: Tensor, a: Tensor, b: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    """C + A B, as `mm`."""
+    product = mm(a, b) if beta == 1 and alpha == 1 else NotImplemented
+    return product if product is NotImplemented else c + product
+
+
+DECOMPOSITIONS: dict[Any, Any] = {torch.ops.aten.mm.default: mm, torch.ops.aten.addmm.default: addmm}
