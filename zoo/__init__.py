@@ -33,6 +33,7 @@ _DOORS = {
     "open": "zoo.report.files",
     "plot": "zoo.report.pictures",
     "animate": "zoo.report.animate.write",
+    "write_report": "zoo.report.page.write",
 }
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from zoo.report.files import open as open
     from zoo.report.gold import find_gold as find_gold
     from zoo.report.loo import loo as loo
+    from zoo.report.page.write import write_report as write_report
     from zoo.report.pictures import plot as plot
     from zoo.report.predictive_checks import check_predictive as check_predictive
     from zoo.report.scored import scores as scores

@@ -135,6 +135,26 @@ def loo(posterior: Posterior, *, site: str | None = None) -> Loo:
     )
 
 
+def left_out_weights(posterior: Posterior, rows: NDArray[np.int64], site: str | None = None) -> Array:
+    """Weights (k, S) that turn the draws into draws of the posterior without row i, for k rows.
+
+    Args:
+        posterior: As for `loo`.
+        rows: Which rows of the site.
+        site: The observed site; None: the one called y, or the only one.
+
+    Raises:
+        ValueError: As for `loo`.
+    """
+    log_ratio, _ = _log_ratio(posterior)
+    terms = _terms(posterior, site)[1]
+    r_eff = _effective(terms) if posterior.kind == "markov" else 1.0
+    flat = np.ascontiguousarray(terms.reshape(len(log_ratio), len(terms[0, 0]), -1).sum(-1)[:, rows].T)
+    at_once = max(1, NUMBERS // (50 * len(log_ratio)))
+    parts = [flat[start : start + at_once] for start in range(0, len(flat), at_once)]
+    return np.exp(np.concatenate([psis(log_ratio - part, r_eff)[0] for part in parts]))
+
+
 def _by_row(terms: Array, log_ratio: Array, r_eff: float) -> tuple[Array, Array, Array, Array]:
     """(log p(y_i | y without i), its error, k-hat) (n,), and each draw's influence on the sum (S,).
 

@@ -64,15 +64,20 @@ JOINT = {
 
 def joint_table(frame: pd.DataFrame) -> list[str]:
     """What is of all coordinates together, and of q's own density, as a second table; [] where there is none of it."""
+    head, rows, legend, said = joint_cells(frame)
+    return [_aligned([head, *rows]), wrap(legend), *([wrap(said)] if said else [])] if rows else []
+
+
+def joint_cells(frame: pd.DataFrame) -> tuple[list[str], list[list[str]], str, str]:
+    """The second table's head, rows, legend, and why some cells are "-"; no rows where there is nothing to show."""
     shown = {name: short for name, (short, _) in JOINT.items() if not frame[name].isna().all()}
     if not shown:
-        return []
+        return [], [], "", ""
     rows = [[row["method"][:14], *(number(row[n], 3) for n in shown)] for row in frame.to_dict("records")]
     legend = "; ".join(f"{short}: {JOINT[name][1]}" for name, short in shown.items())
     if "sw2" in shown:
         legend += "; SW2 to p are of all coordinates jointly, in gold sds"
-    said = _missing(frame, list(shown.values()))
-    return [_aligned([["method", *shown.values()], *rows]), wrap(f"{legend}."), *([wrap(said)] if said else [])]
+    return ["method", *shown.values()], rows, f"{legend}.", _missing(frame, list(shown.values()))
 
 
 def _missing(frame: pd.DataFrame, shown: list[str]) -> str:
@@ -95,23 +100,28 @@ def _aligned(lines: list[list[str]]) -> str:
 
 def table(frame: pd.DataFrame) -> str:
     """The frame of a `Comparison`, aligned, with a legend."""
+    head, rows, legend = cells(frame)
+    return "\n".join([_aligned([head, *rows]), wrap(legend)])
+
+
+def cells(frame: pd.DataFrame) -> tuple[list[str], list[list[str]], str]:
+    """The first table's head, rows and legend."""
     rows = frame.to_dict("records")
     score = "rmse" if frame["accuracy"].isna().all() else "accuracy"
     short = {"rmse": "RMSE", "accuracy": "acc."}[score]
     head = ["method", "draws", "off", "z", "sd", "W1", "floor", "in"]
     head += [short, "loglik", "ESS", "ESS/s", "Rf", "Rw", "s"]
-    return "\n".join([_aligned([head, *[_cells(row, score) for row in rows]]), *_legend(rows, short)])
+    return head, [_cells(row, score) for row in rows], _legend(rows, short)
 
 
-def _legend(rows: list[dict[str, Any]], short: str) -> list[str]:
+def _legend(rows: list[dict[str, Any]], short: str) -> str:
     on = {"test": "test", "train": "training"}.get(rows[0]["scored_on"])
     scored = f"{short}, loglik: {on} rows, original units; " if on else ""
-    text = (
+    return (
         "off: largest difference of means in gold sds; z: largest in Monte Carlo errors; sd: median ratio to "
         "gold's; W1: median 1-Wasserstein in gold sds (floor: of as many gold draws); in: % of gold's draws "
         f"inside central 50/80/95 % intervals; {scored}Rf, Rw: R-hat of f, of weights; s: seconds."
     )
-    return [wrap(text)]
 
 
 def wrap(text: str) -> str:

@@ -49,7 +49,7 @@ def draw(fits: Sequence[Posterior], on: Axes | None, *, output: int = 0, show: s
     across, up, _ = square(fits[0])
     for axes, fit, label, values in zip(shown, fits, labels(fits), maps, strict=True):
         mesh = axes.pcolormesh(across, up, values, cmap=light(), vmin=low, vmax=high, shading="gouraud")
-        _contours(axes, across, up, values, PROBABILITIES if probability else np.linspace(low, high, 9)[1:-1])
+        contours(axes, across, up, values, PROBABILITIES if probability else np.linspace(low, high, 9)[1:-1])
         map_points(axes, fit)
         axes.set(xlabel=x_name(data, 0), title=label, xlim=across[[0, -1]], ylim=up[[0, -1]])
     shown[0].set_ylabel(x_name(data, 1))
@@ -71,7 +71,8 @@ def _map(fit: Posterior, output: int, show: str) -> Array:
     return np.asarray(values.mean(0) if show == "mean" else values.std(0)).reshape(SIDE, SIDE)
 
 
-def _contours(axes: Axes, across: Array, up: Array, values: Array, levels: Sequence[float] | Array) -> None:
+def contours(axes: Axes, across: Array, up: Array, values: Array, levels: Sequence[float] | Array) -> None:
+    """Black lines with their numbers, at those levels that occur."""
     inside = [level for level in levels if values.min() < level < values.max()]
     if inside:
         drawn = axes.contour(across, up, values, levels=inside, colors="black", linewidths=1.5)
