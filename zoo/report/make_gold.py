@@ -49,8 +49,9 @@ def make_gold(
     *,
     name: str = "",
     method: str = "nuts",
-    second: str = "chees",
     options: dict[str, Any] | None = None,
+    second: str = "chees",
+    second_options: dict[str, Any] | None = None,
     engine: str = "auto",
     seed: int = 0,
     seconds: float = 600.0,
@@ -62,26 +63,27 @@ def make_gold(
         problem: A lecture model's problem, or yours.
         name: The file's name; "" for the problem's.
         method: The sampler.
-        second: The sampler of the certificate, from other starts.
         options: Options of `method`.
+        second: The sampler of the certificate, from draws of the prior.
+        second_options: Options of `second`.
         engine: Of both.
         seed: Of the run; the certificate has the next one.
-        seconds: Refuse after this long.
+        seconds: Refuse where one of the runs takes longer.
         command: How to make it again.
 
     Raises:
         RuntimeError: Where the run is not good enough to be gold; names the quantity and what to raise.
     """
     problem = problem.to(dtype=torch.float64)
-    until = time.monotonic() + seconds
     options = {"engine": engine, "seed": seed, **(options or {})}
-    fit, found = long_run(problem, method, options, LEAST_ESS, until)
+    fit, found = long_run(problem, method, options, LEAST_ESS, seconds)
     numbers = _numbers(found)
     proof: dict[str, Any] = {"density": certificates.density(fit), "exact": certificates.exact(fit, found)}
-    proof["sampler"] = _agrees(problem, second, {"engine": engine, "seed": seed + 1, "init": "prior"}, numbers, until)
+    other = {"engine": engine, "seed": seed + 1, "init": "prior", **(second_options or {})}
+    proof["sampler"] = _agrees(problem, second, other, numbers, seconds)
     if int(fit.stats["diverging"].sum()):
         careful = options | {"seed": seed + 2, "target_accept": CAREFUL}
-        proof["divergences"] = _agrees(problem, method, careful, numbers, until)
+        proof["divergences"] = _agrees(problem, method, careful, numbers, seconds)
     model, digest, hyper = key(problem)
     x = probe_inputs(problem)
     return Gold({
@@ -98,10 +100,10 @@ def _numbers(found: dict[str, Quantity]) -> dict[str, dict[str, Any]]:
 
 
 def _agrees(
-    problem: Problem, method: str, options: dict[str, Any], numbers: dict[str, Any], until: float
+    problem: Problem, method: str, options: dict[str, Any], numbers: dict[str, Any], seconds: float
 ) -> dict[str, Any]:
     """Another run's certificate; refuses where the two disagree."""
-    _, again = long_run(problem, method, options, certificates.LEAST_ESS, until)
+    _, again = long_run(problem, method, options, certificates.LEAST_ESS, seconds)
     return {"method": method, **certificates.agreement(numbers, _numbers(again), problem.name)}
 
 
@@ -124,13 +126,14 @@ def add_stock(gold: Gold, problem: Problem, seed: int = 0, seconds: float = 600.
 
 
 def long_run(
-    problem: Problem, method: str, options: dict[str, Any], least: float, until: float
+    problem: Problem, method: str, options: dict[str, Any], least: float, seconds: float
 ) -> tuple[Posterior, dict[str, Quantity]]:
     """A run doubled until every quantity has that effective size; also the quantities.
 
     Raises:
         RuntimeError: At 64,000 draws or when the time is over.
     """
+    until = time.monotonic() + seconds
     with tempfile.TemporaryDirectory() as folder:
         return _doubled(problem, method, options, least, until, Path(folder) / "run")
 

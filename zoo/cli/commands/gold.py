@@ -21,9 +21,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add("--opt", action="append", default=[], metavar="NAME=VALUE", help="an option of the sampler")
     add("-m", "--method", default="nuts", help="the sampler; default: nuts")
     add("--second", default="chees", help="the sampler that must agree; default: chees")
+    add("--second-opt", action="append", default=[], metavar="NAME=VALUE", help="an option of that sampler")
     add("--as", dest="called", metavar="WORD", help="the file's name; default: the model's")
     add("--seed", type=int, default=0, help="of the run; the second sampler has the next one")
-    add("--seconds", type=float, default=600.0, help="refuse after so long; default: 600")
+    add("--seconds", type=float, default=600.0, help="refuse where a run takes longer; default: 600")
     add("--stock", action="store_true", help="add the certificate of stock Pyro NUTS to the gold there is")
     add("-o", "--output", metavar="FOLDER", help="where to write; default: the zoo's own gold folder")
 
@@ -49,8 +50,9 @@ def main(args: argparse.Namespace) -> int:
         gold = add_stock(find_gold(problem), problem, args.seed, args.seconds)
     else:
         gold = make_gold(
-            problem, name=args.called or args.name, method=args.method, second=args.second,
-            options=options(args.opt, "--opt"), seed=args.seed, seconds=args.seconds, command=_command(args),
+            problem, name=args.called or args.name, method=args.method, options=options(args.opt, "--opt"),
+            second=args.second, second_options=options(args.second_opt, "--second-opt"), seed=args.seed,
+            seconds=args.seconds, command=_command(args),
         )  # fmt: skip
     print(gold)
     print(f"-> {write_gold(gold, into / f'{gold.name}.json')}")
@@ -63,6 +65,7 @@ def _command(args: argparse.Namespace) -> str:
     words += [word for text in args.opt for word in ("--opt", text)]
     words += ["-m", args.method] if args.method != "nuts" else []
     words += ["--second", args.second] if args.second != "chees" else []
+    words += [word for text in args.second_opt for word in ("--second-opt", text)]
     words += ["--as", args.called] if args.called else []
     words += ["--seconds", f"{args.seconds:g}"] if args.seconds != 600 else []
     return shlex.join(words)
