@@ -162,6 +162,9 @@ def test_models_with_equal_posteriors_share_a_key() -> None:
     )
     assert default != key(zoo.load("bnn_regression", hidden=51))
     assert default != key(zoo.load("bnn_regression", seed=1))
+    dropout = key(zoo.load("mc_dropout"))
+    assert dropout == key(zoo.load("mc_dropout", p=0.3, where="inner")) == key(zoo.load("gaussian_dropout"))
+    assert dropout != key(zoo.load("gaussian_dropout", length_scale=2.0))
 
 
 def test_there_is_gold_for_the_small_models() -> None:

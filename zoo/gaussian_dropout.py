@@ -32,6 +32,8 @@ from zoo.data import either
 
 prepare = either.prepare
 complete = either.complete
+SAME_MODEL_AS = "mc_dropout"
+OF_Q = ("p", "where")
 
 
 def data(seed: int = 0, n: int = 100, kind: str = "sin_x_plus_x") -> Data:

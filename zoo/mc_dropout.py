@@ -34,6 +34,7 @@ from zoo.data import either
 
 prepare = either.prepare
 complete = either.complete
+OF_Q = ("p", "where")
 
 
 def data(seed: int = 0, n: int = 100, kind: str = "sin_x_plus_x") -> Data:
