@@ -26,6 +26,7 @@ _DOORS = {
     "compare": "zoo.report.distance",
     "find_gold": "zoo.report.gold",
     "loo": "zoo.report.loo",
+    "sbc": "zoo.report.sbc",
     "scores": "zoo.report.scored",
     "check_predictive": "zoo.report.predictive_checks",
     "uncertainty": "zoo.report.uncertainty",
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from zoo.report.page.write import write_report as write_report
     from zoo.report.pictures import plot as plot
     from zoo.report.predictive_checks import check_predictive as check_predictive
+    from zoo.report.sbc import sbc as sbc
     from zoo.report.scored import scores as scores
     from zoo.report.uncertainty import uncertainty as uncertainty
 

@@ -31,7 +31,7 @@ from .ranks import ranked
 
 # Draws of a Markov chain for each that is kept: an autocorrelation time of so many is thinned away.
 LONGER = 16
-OWN = ("draws", "seed", "max_seconds", "progress", "checkpoint", "checkpoint_seconds", "keep_warmup")
+NOT_HERE = ("checkpoint", "checkpoint_seconds", "keep_warmup")
 
 
 def sbc(
@@ -54,9 +54,9 @@ def sbc(
     y, and the true value of every compared quantity is ranked among its draws: f at 20 rows of x_test or fewer,
     scalars such as the noise, and the log likelihood of y. Uniform ranks pass.
 
-    Samplers run all data sets as one batch, each with chains, step size, mass and trajectory length of its own; svi
-    climbs all its ELBOs at once. One after another go exact, laplace and prior, samplers that begin by another one
-    (mala, mclmc), what vmap refuses, and engine="loop" or "pyro".
+    Samplers run all data sets as one batch, each with chains, step size, mass and trajectory length of its own, and
+    none waits for another. One after another go exact, laplace, svi and prior, samplers that begin by another one
+    (mala, mclmc), models that vmap refuses, and engine="loop" or "pyro".
 
     Args:
         problem: A problem, or a lecture model's name; its y is not looked at.
@@ -117,10 +117,10 @@ def _check(problem: Any, method: str, draws: int, alpha: float, options: dict[st
     whole("draws", draws)
     if isinstance(alpha, bool) or not isinstance(alpha, (int, float)) or not 0 < alpha < 1:
         raise ValueError(f"alpha must lie between 0 and 1, got {alpha!r}. Usual: 0.01.")
-    asked_of(method, options)
-    for name in OWN:
+    for name in NOT_HERE:
         if name in options:
-            raise ValueError(f"{name} is no option of the fits of sbc, which have too many of them. Leave it out.")
+            raise ValueError(f"{name} is no option of sbc, which makes many fits and keeps none. Leave it out.")
+    asked_of(method, options)
 
 
 def _lengths(method: str, draws: int, options: dict[str, Any]) -> dict[str, int]:
@@ -128,5 +128,6 @@ def _lengths(method: str, draws: int, options: dict[str, Any]) -> dict[str, int]
     module = importlib.import_module(methods()[method])
     if hasattr(module, "fit"):
         return {"draws": draws}
-    chains = int(options.get("chains") or getattr(module, "CHAINS", 4))
+    given: Any = options.get("chains")
+    chains: int = given or getattr(module, "CHAINS", 4)
     return {"draws": max(4, -(-LONGER * draws // chains))}
