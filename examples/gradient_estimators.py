@@ -1,7 +1,7 @@
 """The gradient of an expectation from draws: along the draws (pathwise), or of their log probability (score).
 
-Look for: the score needs no gradient of w^2 and pays with 7 and 11 times the variance; an eps a row in place of one a
-batch divides the variance by 9; n / M keeps a minibatch's mean right; not every distribution has a pathwise gradient.
+Look for: the score needs no gradient of w^2 and pays with 7 and 11 times the variance (svi gradient="score"); an eps a
+row in place of one a batch divides the variance by 9 (noise_per="row"); not every distribution has a pathwise gradient.
 
 Source: Yandex, "Reparameterization: many but not all"; Thome, "Stochastic variational inference, Algorithm 1".
 """

@@ -48,8 +48,7 @@ def test_scaled_sums_and_whole_numbers_are_left_to_the_library() -> None:
 
 
 KINDS: dict[str, dict[str, Any]] = {
-    "restarts": {"restarts": 3, "particles": 2},
-    "batches": {"batch_size": 5},
+    "restarts": {"restarts": 3, "particles": 2, "batch_size": 5},
     "rows": {"noise_per": "row", "batch_size": 6},
     "score": {"gradient": "score", "particles": 4},
 }

@@ -20,6 +20,7 @@ from torch import Tensor
 from . import units
 from .checks import check_seed
 from .handlers import LOCK, Record, Values, in_plate, is_computed, is_data, is_factor, is_latent, pyro_state
+from .over_draws import over_draws
 from .posterior import Posterior
 from .problem import Data, Problem
 from .sites import sites
@@ -137,10 +138,10 @@ def _parts(record: Record, values: dict[str, Tensor]) -> tuple[dict[str, Any], d
 
 def _vectorised(problem: Problem, values: dict[str, Tensor], arguments: Any) -> dict[str, Tensor] | None:
     """All draws at once, or None where that is not possible (`_looped` then does it)."""
-    args, kwargs = arguments
     model, recipes = _conditioned(problem), {}
 
-    def one(value: dict[str, Tensor]) -> tuple[dict[str, dict[str, Tensor]], dict[str, Tensor]]:
+    def one(value: dict[str, Tensor], given: Any) -> tuple[dict[str, dict[str, Tensor]], dict[str, Tensor]]:
+        args, kwargs = given
         with Record() as record, _Nothing(), _Shared(value, problem.names["plate"]):
             model(*args, **kwargs)
         random, fixed = _parts(record, value)
@@ -152,9 +153,8 @@ def _vectorised(problem: Problem, values: dict[str, Tensor], arguments: Any) -> 
         recipes.update({n: piece[0] for n, piece in taken.items() if piece})
         return {n: piece[1] for n, piece in taken.items() if piece}, fixed
 
-    rows = max(1, max((a.shape[0] for a in (*args, *kwargs.values()) if isinstance(a, Tensor) and a.dim()), default=1))
     try:
-        params, fixed = torch.func.vmap(one, chunk_size=max(1, 200_000 // rows))(values)
+        params, fixed = over_draws(one, values, arguments)
     except (RuntimeError, NotImplementedError):
         return None
     if any(torch.isnan(v).any() for v in _leaves(params, fixed)):
@@ -237,19 +237,19 @@ def log_likelihoods(posterior: Posterior, x: Any = None, y: Tensor | None = None
     values, (chains, kept) = flat_draws(posterior, None)
     shapes: dict[str, torch.Size] = {}
 
-    def one(value: dict[str, Tensor]) -> dict[str, Tensor]:
+    def one(value: dict[str, Tensor], given: Any) -> dict[str, Tensor]:
         with Record() as record, Values(value):
-            problem.model(*arguments[0], **arguments[1])
+            problem.model(*given[0], **given[1])
         seen = {n: m for n, m in record.sites.items() if is_data(m)}
         shapes.update({n: m["value"].shape for n, m in seen.items()})
         return {n: _row_terms(m) for n, m in seen.items()}
 
     with pyro_state(validate=False), torch.no_grad(), seeded(0, problem.tensor.device):
         try:
-            out = torch.func.vmap(one, chunk_size=1000)(values)
+            out = over_draws(one, values, arguments)
         except (RuntimeError, NotImplementedError):
             count = chains * kept
-            rows = [one({n: v[i] for n, v in values.items()}) for i in range(count)]
+            rows = [one({n: v[i] for n, v in values.items()}, arguments) for i in range(count)]
             out = {n: torch.stack([row[n] for row in rows]) for n in rows[0]}
     terms = {n: v.reshape(chains, kept, *v.shape[1:]) for n, v in out.items()}
     scale, target = _target(problem)

@@ -8,6 +8,7 @@ a small Bayesian neural network goes.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import linecache
 import logging
 import time
@@ -26,6 +27,8 @@ from .threads import running_on, threads_for
 
 log = logging.getLogger("zoo")
 Tensors = tuple[Tensor, ...]
+MOST_KEPT = 16
+_calls: dict[Any, Callable[..., Tensors]] = {}
 COMPILING = "compiling, about 12 s, cached next time"
 
 
@@ -97,13 +100,36 @@ def compile_graph(function: Callable[..., Tensors], example: Sequence[Tensor], *
     graph = trace(function, example)
     threads = threads_for(graph)
     try:
-        with running_on(threads):
-            call = _inductor(graph, example, threads, settings)
+        call = _kept(_key(graph, example, threads, settings), lambda: _inductor(graph, example, threads, settings))
         call(*[e.clone() for e in example])
     except Exception as error:  # inductor raises many kinds: no compiler, no header, an unsupported operator
         log.warning("could not compile (%s); running uncompiled", str(error).strip().splitlines()[0][:200])
         return Compiled(_plain(graph), "eager", time.perf_counter() - start, threads)
     return Compiled(call, "compiled", time.perf_counter() - start, threads)
+
+
+def _key(graph: torch.fx.GraphModule, example: Sequence[Tensor], threads: int, settings: dict[str, Any]) -> Any:
+    """What a compiled graph depends on: its operations, the tensors in it, shapes, threads, settings."""
+    operations = hashlib.blake2b(str(graph.graph).encode())
+    for node in graph.graph.nodes:
+        if node.op == "get_attr":
+            value = getattr(graph, node.target)
+            operations.update(repr((value.shape, value.dtype)).encode())
+            operations.update(value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
+    inputs = tuple((e.shape, e.stride(), e.dtype, str(e.device)) for e in example)
+    return operations.hexdigest(), inputs, threads, tuple(sorted(settings.items()))
+
+
+def _kept(key: Any, make: Callable[[], Callable[..., Tensors]]) -> Callable[..., Tensors]:
+    """The function that was last made for this key: a process that fits again compiles nothing."""
+    call = _calls.pop(key, None)
+    if call is None:
+        with running_on(key[2]):
+            call = make()
+    _calls[key] = call  # the newest last
+    while len(_calls) > MOST_KEPT:
+        del _calls[next(iter(_calls))]
+    return call
 
 
 def _plain(graph: torch.fx.GraphModule) -> Callable[..., Tensors]:
