@@ -3,6 +3,7 @@
 #   make demo        the demo on real data           make lint types   ruff, mypy
 #   make test        the fast tests (< 10 min)       make examples     every example, quickly
 #   make test-slow   compiled engines, statistics    make docs         docs/lectures.md from the docstrings
+#   make gallery     every lecture picture into gallery/, with one page; quickly: make gallery ARGS=--quick
 #
 # Another torch build: make TORCH=torch==2.13.0 test        Another Python: make PYTHON=python3.12 VENV=.venv312 test
 
@@ -17,7 +18,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready-$(shell printf '%s' '$(TORCH)' | tr -c 'A-Za-z0-9.' _)
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(PROCESSES) $(TESTS)
 
-.PHONY: help setup demo test test-slow lint types examples docs clean
+.PHONY: help setup demo test test-slow lint types examples gallery docs clean
 help:
 	@sed -n '/^#/!q;s/^# \{0,1\}//p' Makefile
 
@@ -55,9 +56,12 @@ types: $(READY)
 examples: $(READY)
 	set -e; for file in examples/*.py; do echo "== $$file --quick"; $(BIN)/python $$file --quick; done
 
+gallery: $(READY)
+	$(BIN)/python docs/gallery.py $(ARGS)
+
 docs: $(READY)
 	$(BIN)/python docs/make_lectures.py
 
 clean:
-	rm -rf $(VENV) build dist demo .pytest_cache .hypothesis .mypy_cache .ruff_cache
+	rm -rf $(VENV) build dist demo gallery .pytest_cache .hypothesis .mypy_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -121,10 +121,10 @@ def _ratio(mine: Array, right: Array) -> float:
 def _grey(axes: Axes, across: Array, values: Array, *, bars: bool) -> None:
     ends = np.quantile(values, LEVELS, axis=0)
     parts = (
-        ((ends[0], ends[3]), "#d0d0d0", "gold, central 95 %", 7.0),
-        ((ends[1], ends[2]), "#909090", "gold, central 50 %", 7.0),
+        ((ends[0], ends[3]), "#d0d0d0", "gold, central 95 %"),
+        ((ends[1], ends[2]), "#909090", "gold, central 50 %"),
     )
-    for (low, high), shade, label, width in parts:
+    for (low, high), shade, label in parts:
         if bars:
             axes.vlines(across, low, high, color=shade, linewidth=7.0, label=label)
         else:

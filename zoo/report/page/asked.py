@@ -132,7 +132,7 @@ def changed(fit: Posterior) -> Mapping[str, Any]:
     plain = {name: list(value) if isinstance(value, tuple) else value for name, value in usual.items()}
     seed = {"seed": fit.settings["seed"]} if "seed" in fit.settings and "seed" in usual else {}
     return {
-        name: value for name, value in (options | seed).items()
+        name: _plain(value) for name, value in (options | seed).items()
         if name == "seed" or (name not in LEFT_OUT and (name not in plain or plain[name] != _plain(value)))
     }  # fmt: skip
 

@@ -23,6 +23,11 @@ log = logging.getLogger("zoo")
 TOY = re.compile(r"toy\.\w+\((.*)\)")
 COIN = re.compile(r"(?P<heads>\d+) heads of (?P<n>\d+) flips")
 SPLITS = 20
+# Shares of rows to hold out, and seeds of the split, that are tried before unusual ones.
+USUAL = (0.2, 0.1, 0.25, 0.3, 0.15, 0.4, 0.5)
+SEEDS = 10
+# Larger files are not read so often.
+LARGE = 1_000_000
 
 
 class Origin(NamedTuple):
@@ -48,16 +53,17 @@ def origin(fit: Posterior) -> Origin | None:
     problem = fit.problem
     if not isinstance(problem.data, Data) or not _plain(problem.hyper):
         return None
-    for source, seed, options in _candidates(fit, problem.data.info):
+    hypers = [_usual_left_out(problem), dict(problem.hyper)]
+    hypers = hypers if hypers[0] != hypers[1] else hypers[:1]
+    for (source, seed, options), hyper in itertools.product(_candidates(fit, problem.data.info), hypers):
         try:
-            found = _quietly(problem.name, source, seed, _usual_left_out(problem) | options)
+            found = _quietly(problem.name, source, seed, hyper | options)
         except Exception as error:  # a guess that does not fit is no fault of anybody's
             log.debug("%s: not %s, seed %s, %s (%s)", problem.name, source or "its own data", seed, options, error)
             continue
         if found.hash == problem.hash and _same(found.hyper, problem.hyper):
-            kept = _usual_left_out(problem) | options
             dtype = str(found.tensor.dtype).removeprefix("torch.")
-            return Origin(source, seed, kept, tuple(options) if source else (), dtype)
+            return Origin(source, seed, hyper | options, tuple(options) if source else (), dtype)
     return None
 
 
@@ -102,7 +108,8 @@ def _candidates(fit: Posterior, info: Mapping[str, Any]) -> Iterator[tuple[str, 
         whole = fit.problem.data.x_test is None  # type: ignore[union-attr]
         yield from ((name, 0, {} if k == 0 else {"split": k}) for k in ([None] if whole else range(SPLITS)))
     elif source in BUNDLED or Path(source).is_file():
-        yield from _readings(fit, source, info, list(seeds))
+        small = source in BUNDLED or Path(source).stat().st_size < LARGE
+        yield from _readings(fit, source, info, list(dict.fromkeys([*seeds, *range(SEEDS if small else 0)])))
 
 
 def _told(name: str, source: str) -> dict[str, Any]:
@@ -127,7 +134,7 @@ def _readings(
     assert isinstance(data, Data)
     held = 0 if data.x_test is None else len(data.x_test)
     total = held + len(data.x)
-    guesses = dict.fromkeys([0.2, *(round(held / total, k) for k in (1, 2, 3, 4)), held / total])
+    guesses = dict.fromkeys([*USUAL, *(round(held / total, k) for k in (2, 3, 4)), held / total])
     shares = [share for share in guesses if abs(share * total - held) <= 1]
     target = info["y_name"]
     fixed: dict[str, Any] = {"target": target}

@@ -75,5 +75,5 @@ def code(text: str, label: str, *, wrap: bool = False) -> Html:
 
 def section(title: str, *content: Any) -> Html:
     """A part of the page; its address is the title's first word."""
-    place = title.split()[0].lower().strip(",")
+    place = title.split()[0].lower().strip(":,")
     return tag("section", tag("h2", title, id=place), *content, aria_labelledby=place)

@@ -78,7 +78,7 @@ def html(about: Subject) -> str:
         log.info("report: %s in %.1f s", name.lower(), time.perf_counter() - begun)
     title = f"{about.fits[0].problem.name}: {', '.join(about.names)}"
     links = [tag("a", name, href=f"#{name.lower()}") for name in (*(n for n, _ in SECTIONS), "Reproduce")]
-    filled = {
+    parts_of = {
         "TITLE": joined(title),
         "STYLE": (HERE / "style.css").read_text(encoding="utf-8"),
         "NAVIGATION": tag("nav", listed(links), aria_label="sections"),
@@ -87,8 +87,13 @@ def html(about: Subject) -> str:
             f"Written by zoo {zoo.__version__} under Python {platform.python_version()}; no network needed."
         ),
     }
+    return filled(parts_of)
+
+
+def filled(parts: dict[str, str]) -> str:
+    """The page's frame with its parts: TITLE, STYLE, NAVIGATION, BODY, FOOTER."""
     # In one pass, so that no text of a fit is taken for a place to fill.
-    return PLACE.sub(lambda found: filled[found[1]], (HERE / "page.html").read_text(encoding="utf-8"))
+    return PLACE.sub(lambda found: parts[found[1]], (HERE / "page.html").read_text(encoding="utf-8"))
 
 
 def reproduce(about: Subject) -> Html:
