@@ -25,6 +25,7 @@ def bernoulli_dropout(
     sites: Sequence[str] | None = None,
     mask: str = "row",
     *,
+    where: str = "all",
     bias: str = "point",
     point: Sequence[str] = (),
     init: Callable[..., Any] | None = None,
@@ -58,6 +59,8 @@ def bernoulli_dropout(
         sites: The matrices to mask; None: all real sites of event_dim 2 and 4. Others are points.
         mask: "row": while zoo trains, each row of the data has a mask of its own, as in practice; the gradient has
             the same mean and less variance. "draw": one mask for all rows of a step. Draws always share one.
+        where: "all": before every weight layer, the input layer included, as in the lecture; "inner": all but the
+            first; "conv": kernels only. The others keep their place in `rate` and have p = 0.
         bias: "normal" gives the sites that are left a Normal, as `guides.normal` does, and their KL.
         point: Sites that are points whatever `bias` says.
         init: Where parameters start, one of Pyro's `init_to_...`; None: M Glorot-uniform, biases 0.
@@ -68,14 +71,14 @@ def bernoulli_dropout(
 
     Raises:
         ValueError: For p outside [0, 1); at the first call for another number of rates than layers, a model without
-            matrices, and unknown names.
+            matrices, a `where` that means none of them, and unknown names.
 
     Source: Gal, "q(omega): Bernoulli approximate variational inference is dropout"; Thome, "MC dropout";
         Gal & Ghahramani 2016.
     """
     return over_matrices(
         model, _dropped, rate=checked_rate(rate), sites=sites, bias=bias, point=point,
-        init=init, init_scale=init_scale, mask=mask, no_density=NO_DENSITY, what="bernoulli_dropout",
+        init=init, init_scale=init_scale, mask=mask, where=where, no_density=NO_DENSITY, what="bernoulli_dropout",
     )  # fmt: skip
 
 

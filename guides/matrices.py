@@ -21,9 +21,9 @@ from guides.normal import at_normal
 from guides.places import check_points, place
 from guides.point import at_point
 from guides.prototype import Latent, bounds, latents
+from guides.rates import KERNEL, MATRIX, check_where, choose_sites, per_layer, rates_where
 from guides.supports import is_real
 
-KERNEL, MATRIX = 4, 2
 MASKS = ("draw", "row")
 
 
@@ -172,6 +172,7 @@ def over_matrices(
     init: Callable[..., Any] | None = None,
     init_scale: float = 0.1,
     mask: str = "draw",
+    where: str = "all",
     no_density: str = "",
     what: str = "this guide",
 ) -> Callable[..., dict[str, Tensor]]:
@@ -187,9 +188,11 @@ def over_matrices(
         init: Where sites start; None: `glorot`.
         init_scale: First sd of the Normals.
         mask: "row": while zoo trains, each row of the data has noise of its own; "draw": one for all.
+        where: Which of the matrix sites keep their rate, see `rates_where`.
         no_density: Why q has no density, or "".
         what: The guide's name, for errors.
     """
+    check_where(where)
     if mask not in MASKS:
         raise ValueError(f"mask must be 'draw' or 'row', got {mask!r}. Leave it out for the usual one.")
     if bias not in ("point", "normal"):
@@ -203,6 +206,7 @@ def over_matrices(
         check_points(point, found)
         names = choose_sites(found, sites, point, what)
         rates = per_layer(rate(**kwargs) if callable(rate) else rate, len(names))
+        rates = rates_where(where, {name: found[name].value_dim for name in names}, rates)
         loose.extend(_loose(found, latents(model, init_to_uniform, args, kwargs)))
         layers.update({n: Layer(found[n], r, n not in loose) for n, r in zip(names, rates, strict=True)})
         random.update(name for name, layer in layers.items() if layer.rate != 0)
@@ -225,41 +229,6 @@ def over_matrices(
     guide.random_sites = random  # type: ignore[attr-defined]
     guide.by_row, guide.no_density = mask == "row", no_density  # type: ignore[attr-defined]
     return guide
-
-
-def choose_sites(
-    found: dict[str, Latent], sites: Sequence[str] | None, point: Sequence[str], what: str
-) -> tuple[str, ...]:
-    """The matrix sites in the model's order.
-
-    Raises:
-        ValueError: If there is none, or a name in `sites` is none.
-    """
-    able = [n for n, v in found.items() if v.value_dim in (MATRIX, KERNEL) and is_real(v.support) and n not in point]
-    if not able:
-        raise ValueError(
-            f"{what} needs a weight matrix (a latent site with .to_event(2)) or kernels (.to_event(4)), the model has "
-            f"{', '.join(f'{n} {tuple(v.value.shape)}' for n, v in found.items())}. Use guide='normal' there."
-        )
-    wanted = (sites,) if isinstance(sites, str) else sites
-    if wanted is not None and (not wanted or set(wanted) - set(able)):
-        raise ValueError(f"sites must name some of the weight matrices {able}, got {list(wanted)}.")
-    return tuple(name for name in able if wanted is None or name in wanted)
-
-
-def per_layer(rate: Any, count: int) -> list[Any]:
-    """One rate a layer from a number or a sequence of them.
-
-    Raises:
-        ValueError: For another number of rates than layers.
-    """
-    if isinstance(rate, Tensor) or hasattr(rate, "tolist"):
-        rate = rate.tolist()
-    if not isinstance(rate, Sequence) or isinstance(rate, str):
-        return [rate] * count
-    if len(rate) != count:
-        raise ValueError(f"rate must be one number or {count}, one a weight layer, got {len(rate)}.")
-    return list(rate)
 
 
 def _loose(found: dict[str, Latent], other: dict[str, Latent]) -> list[str]:

@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 from guides.bernoulli_dropout import checked_rate, keep
-from guides.matrices import KERNEL, Layer, by_input, noise, over_matrices, weight
+from guides.matrices import Layer, by_input, noise, over_matrices, weight
+from guides.rates import KERNEL
 
 
 def mixture(

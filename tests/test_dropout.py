@@ -281,6 +281,23 @@ def test_kernels_lose_input_channels() -> None:
     torch.testing.assert_close(gradient(q, noise)[0], grad)
 
 
+@pytest.mark.parametrize(("where", "off"), [("all", {"k", "w"}), ("inner", {"w"}), ("conv", {"k"})])
+def test_where_leaves_the_other_layers_alone(where, off) -> None:
+    """Zeros in the layers that the word means, and in no other; each is the twin of the other two."""
+    data = zoo.Data(torch.ones(4, 27, dtype=F64), torch.zeros(4, dtype=F64))
+    q = variational(zoo.Problem("convolutional", convolutional, data), bernoulli_dropout, rate=0.5, where=where)
+    draws = q.draw(q.start[0], q.noise(0, 0, 0, (50,)))[0]
+    assert {name for name in ("k", "w") if (draws[name] == 0).any()} == off
+    assert set(q.points) == {"k", "w"} - off
+
+
+def test_a_where_that_means_nothing_is_refused() -> None:
+    refused(lambda: bernoulli_dropout(net, where="hidden"), "'all', 'inner' or 'conv'")
+    refused(lambda: variational(problem(), bernoulli_dropout, where="conv"), "needs kernels", "w1, w2")
+    line = zoo.load("linear_regression", outputs=2)
+    refused(lambda: variational(line, bernoulli_dropout, where="inner"), "a second matrix", "sites are w.")
+
+
 def other_priors(x, y=None):
     a = pyro.sample("a", dist.Normal(x.new_full((2, 1), 0.5), S).to_event(2))
     b = pyro.sample("b", dist.Laplace(x.new_zeros(2, 1), S).to_event(2))

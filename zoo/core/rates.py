@@ -17,6 +17,7 @@ def drop_rates(p: Any, where: str, layers: int) -> list[float]:
 
     where="all":      before every weight layer, the data's inputs included
     where="inner":    hidden units only: the first layer has p = 0
+    where="conv":     input channels of kernels only, of which this network has none: refused
 
     Args:
         p: 0 <= p < 1 for all layers, or one a layer.
@@ -24,8 +25,13 @@ def drop_rates(p: Any, where: str, layers: int) -> list[float]:
         layers: Number of weight layers.
 
     Raises:
-        ValueError: For p outside [0, 1), another number of rates than layers, and another word.
+        ValueError: For p outside [0, 1), another number of rates than layers, another word, and one that means none of
+            the layers.
     """
+    names = ", ".join(f"w{i + 1}" for i in range(layers))
+    if where == "conv" or (where == "inner" and layers == 1):
+        need = "kernels" if where == "conv" else "a hidden layer"
+        raise ValueError(f"where={where!r} needs {need}, the weight layers are {names}. Use where='all'.")
     if where not in WHERE:
         raise ValueError(f"where must be 'all' or 'inner', got {where!r}. Leave it out for all weight layers.")
     each = list(p) if isinstance(p, Sequence) and not isinstance(p, str) else [p] * layers
