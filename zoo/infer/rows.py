@@ -3,9 +3,10 @@
     (n / M) sum_{i in batch} log p(y_i | theta_i) - mean_i KL_i,    theta_i = g(parameters, noise_i)
 
 The same expectation as with one theta for all rows, since rows are independent given theta, and less variance:
-the rows' noises average out.
+the rows' noises average out. (Over all parameters together: a single one's may grow, where its terms of one theta
+cancel between rows.) A row's theta is a draw of its own, so a matrix W costs a vector-matrix product a row.
 
-Source: Kingma, Salimans & Welling 2015.
+Source: Thome, "Stochastic variational inference, Algorithm 1"; Kingma, Salimans & Welling 2015.
 """
 
 from __future__ import annotations
