@@ -235,8 +235,8 @@ AGAIN = {
     ),
     "a set": (
         lambda: made("linear_regression", "laplace", load={"data": "diabetes", "test": 0.3, "seed": 2}, draws=9),
-        "zoo.load('linear_regression', 'diabetes', seed=2, target='target', test=0.3)",
-        "zoo run linear_regression -m laplace --data diabetes --seed 2 --target target --test 0.3 --opt draws=9 "
+        "zoo.load('linear_regression', 'diabetes', seed=2, test=0.3)",
+        "zoo run linear_regression -m laplace --data diabetes --seed 2 --test 0.3 --opt draws=9 "
         "--opt seed=0",
     ),
     "float64": (

@@ -22,6 +22,7 @@ from zoo.infer.dispatch import load
 log = logging.getLogger("zoo")
 TOY = re.compile(r"toy\.\w+\((.*)\)")
 COIN = re.compile(r"(?P<heads>\d+) heads of (?P<n>\d+) flips")
+SKLEARN = "scikit-learn "
 SPLITS = 20
 # Shares of rows to hold out, and seeds of the split, that are tried before unusual ones.
 USUAL = (0.2, 0.1, 0.25, 0.3, 0.15, 0.4, 0.5)
@@ -97,7 +98,7 @@ def _usual_left_out(problem: Problem) -> dict[str, Any]:
 
 
 def _candidates(fit: Posterior, info: Mapping[str, Any]) -> Iterator[tuple[str, int, dict[str, Any]]]:
-    source, seed = str(info.get("source") or ""), fit.settings.get("seed")
+    source, seed = str(info.get("source") or "").removeprefix(SKLEARN), fit.settings.get("seed")
     seeds = dict.fromkeys([seed if isinstance(seed, int) else 0, 0])
     if "columns" not in info:
         options = _told(fit.problem.name, source)
@@ -137,17 +138,18 @@ def _readings(
     guesses = dict.fromkeys([*USUAL, *(round(held / total, k) for k in (2, 3, 4)), held / total])
     shares = [share for share in guesses if abs(share * total - held) <= 1]
     target = info["y_name"]
-    fixed: dict[str, Any] = {"target": target}
+    targets = (target,) if isinstance(target, str) else tuple(target)
+    own = source in BUNDLED and targets == tuple(BUNDLED[source][0])
+    fixed: dict[str, Any] = {} if own else {"target": target}
     if source not in BUNDLED:
-        used = {*([target] if isinstance(target, str) else target), *(column["name"] for column in info["columns"])}
+        used = {*targets, *(column["name"] for column in info["columns"])}
         ignored = [name for name in _columns(source) if name not in used]
         fixed |= {"ignore": ignored} if ignored else {}
-    for test, seed, missing, decimal in itertools.product(shares, seeds, ("refuse", "drop"), (".", ",")):
+    ways = [("refuse", ".")] if source in BUNDLED else [*itertools.product(("refuse", "drop"), (".", ","))]
+    for (missing, decimal), test, seed in itertools.product(ways, shares, seeds):
         more: dict[str, Any] = {"test": test} if test != 0.2 else {}
         more |= ({"missing": missing} if missing != "refuse" else {}) | ({"decimal": decimal} if decimal != "." else {})
         yield source, seed, fixed | more
-        if source in BUNDLED and (missing, decimal) != ("refuse", "."):
-            return
 
 
 def _columns(source: str) -> list[str]:
