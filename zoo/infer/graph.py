@@ -115,7 +115,9 @@ def _key(graph: torch.fx.GraphModule, example: Sequence[Tensor], threads: int, s
         if node.op == "get_attr":
             value = getattr(graph, node.target)
             operations.update(repr((value.shape, value.dtype)).encode())
-            operations.update(value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
+            # A single number that was expanded has stride 0 and is called contiguous all the same.
+            plain = value.detach().cpu().clone(memory_format=torch.contiguous_format).reshape(-1)
+            operations.update(plain.view(torch.uint8).numpy().tobytes())
     inputs = tuple((e.shape, e.stride(), e.dtype, str(e.device)) for e in example)
     return operations.hexdigest(), inputs, threads, tuple(sorted(settings.items()))
 
