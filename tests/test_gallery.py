@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -75,12 +74,3 @@ def test_an_example_that_fails_is_said(gallery: Any, tmp_path: Path) -> None:
     assert gallery.draw_example(path, tmp_path) == "no such thing"
     path.write_text("")
     assert gallery.draw_example(path, tmp_path) == "it wrote no picture"
-
-
-@pytest.mark.slow
-def test_the_quick_gallery(tmp_path: Path) -> None:
-    command = [sys.executable, str(ROOT / "docs" / "gallery.py"), "--quick", "--out", str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
-    assert done.returncode == 0, done.stderr
-    assert {path.stem for path in tmp_path.glob("*.png")} == {*known(), "example-pendulum"}
-    assert Reader((tmp_path / "index.html").read_text()).wrong == []
