@@ -15,6 +15,8 @@ import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
+from zoo.core.problem import Problem
+
 from .engine import step_on
 from .graph import Compiled, compile_graph, trace
 from .kernel import Draw
@@ -38,6 +40,7 @@ class Batch:
         stop: (run,) iterations of its block that each run may complete.
         data: What differs between the runs' data, (run, ...) each.
         shared: Constants of the kernel and what the data have in common.
+        differs: See `varying`.
         compiled: The step.
     """
 
@@ -50,6 +53,7 @@ class Batch:
     stop: Tensor
     data: list[Tensor]
     shared: list[Tensor]
+    differs: list[bool]
     compiled: Compiled
 
     def step(self) -> None:
@@ -79,7 +83,7 @@ class Batch:
     def load(self, runs: Sequence[Run]) -> None:
         """Other runs in the place of these: as many, of the same model and shapes. The step stays as it is."""
         self.runs = list(runs)
-        new = (*_stacked(runs), arguments_of(runs)[0])
+        new = (*_stacked(runs), _data(runs, self.differs))
         old = (self.state, self.noise, self.tuned, self.mass, self.data)
         for mine, value in zip(pytree.tree_leaves(old), pytree.tree_leaves(new), strict=True):
             mine.copy_(value)
@@ -96,22 +100,30 @@ class Batch:
         self.write_tuned(place)
 
 
-def arguments_of(runs: Sequence[Run]) -> tuple[list[Tensor], list[Tensor], Any]:
-    """The runs' data as [tensors (run, ...)], [tensors that are the same in all], and how to put both together."""
-    trees = [pytree.tree_flatten(run.density.problem.arguments()) for run in runs]
-    first, spec = trees[0]
-    columns = list(zip(*(leaves for leaves, _ in trees), strict=True))
-    differs = [isinstance(c[0], Tensor) and any(leaf is not c[0] for leaf in c) for c in columns]
-    common = [isinstance(c[0], Tensor) and not d for c, d in zip(columns, differs, strict=True)]
-    data = [torch.stack(list(c)) for c, d in zip(columns, differs, strict=True) if d]
-    shared = [c[0] for c, same in zip(columns, common, strict=True) if same]
+def varying(problems: Sequence[Problem]) -> list[bool]:
+    """Which leaves of the model's arguments differ between problems: tensors that are not one and the same."""
+    columns = zip(*(pytree.tree_leaves(problem.arguments()) for problem in problems), strict=True)
+    return [isinstance(c[0], Tensor) and any(leaf is not c[0] for leaf in c) for c in columns]
+
+
+def _data(runs: Sequence[Run], differs: Sequence[bool]) -> list[Tensor]:
+    """The runs' arguments that differ, (run, ...) each."""
+    columns = zip(*(pytree.tree_leaves(run.density.problem.arguments()) for run in runs), strict=True)
+    return [torch.stack(list(c)) for c, own in zip(columns, differs, strict=True) if own]
+
+
+def _arguments(run: Run, differs: Sequence[bool]) -> tuple[list[Tensor], Callable[..., Any]]:
+    """The tensors that all runs have in common, and how to put a run's own and these together."""
+    leaves, spec = pytree.tree_flatten(run.density.problem.arguments())
+    common = [isinstance(leaf, Tensor) and not own for leaf, own in zip(leaves, differs, strict=True)]
+    shared = [leaf for leaf, same in zip(leaves, common, strict=True) if same]
 
     def together(own: Sequence[Tensor], same: Sequence[Tensor]) -> Any:
         mine, theirs = iter(own), iter(same)
-        pairs = zip(first, differs, common, strict=True)
-        return pytree.tree_unflatten([next(mine) if d else next(theirs) if c else leaf for leaf, d, c in pairs], spec)
+        triples = zip(leaves, differs, common, strict=True)
+        return pytree.tree_unflatten([next(mine) if d else next(theirs) if c else leaf for leaf, d, c in triples], spec)
 
-    return data, shared, together
+    return shared, together
 
 
 def _stacked(runs: Sequence[Run]) -> tuple[Any, dict[str, Tensor], dict[str, Tensor], Mass]:
@@ -126,17 +138,19 @@ def _stacked(runs: Sequence[Run]) -> tuple[Any, dict[str, Tensor], dict[str, Ten
     return state, noise, tuned, Mass(*map(torch.stack, zip(*(run.mass for run in runs), strict=True)))
 
 
-def batch_of(runs: Sequence[Run], compiled: bool) -> Batch:
+def batch_of(runs: Sequence[Run], differs: Sequence[bool], compiled: bool) -> Batch:
     """Runs of one kernel and one model as a batch; each has its first block of noise.
 
     Args:
         runs: With states at their starts.
+        differs: Which arguments of the model may differ between these runs and those loaded later, see `varying`.
         compiled: Compile the step; else it is traced, which spares it Pyro's handlers and vmap's bookkeeping.
     """
     first = runs[0]
     state, noise, tuned, mass = _stacked(runs)
     stop = torch.zeros(len(runs), dtype=torch.int64, device=mass.scale.device)
-    data, shared, together = arguments_of(runs)
+    data = _data(runs, differs)
+    shared, together = _arguments(first, differs)
     constants = first.setup.constants
 
     def moved(state: Any, noise: Any, tuned: Any, mass: Any, stop: Any, data: Any, shared: Any) -> tuple[Any, Draw]:
@@ -149,7 +163,7 @@ def batch_of(runs: Sequence[Run], compiled: bool) -> Batch:
     _, draw = many(state, noise, tuned, mass, stop, data, shared)
     draw = Draw(*(value.clone() for value in draw))
     step = _ready(_flat(many, ((*state, *draw), noise, tuned, mass, stop, data, shared), type(state)), compiled)
-    return Batch(list(runs), state, draw, noise, tuned, mass, stop, data, shared, step)
+    return Batch(list(runs), state, draw, noise, tuned, mass, stop, data, shared, list(differs), step)
 
 
 def _flat(many: Callable[..., tuple[Any, Draw]], example: Any, kind: Any) -> tuple[Call, list[Tensor]]:

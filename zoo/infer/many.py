@@ -20,7 +20,7 @@ from . import adapt
 from .chains import chains_of, check_target, run_from, weights_of
 from .density import Density
 from .engine import choose_engine
-from .lockstep import Batch, batch_of
+from .lockstep import Batch, batch_of, varying
 from .march import POSITION, Run
 from .noise import BLOCK
 from .starts import starts
@@ -90,7 +90,7 @@ def sampled(
         places = [min(first + i, len(problems) - 1) for i in range(size)]
         runs = [_run(problems[i], kernel, own, chains, seeds[i], given) for i in dict.fromkeys(places)]
         runs += [runs[-1]] * (size - len(runs))  # a full house, for the sake of shapes
-        group = _group(runs, given) if group is None else _again(group, runs)
+        group = _group(runs, varying(problems), given) if group is None else _again(group, runs)
         for place in range(size):
             if first + place < len(problems):
                 _enter(group, place, first + place)
@@ -111,10 +111,10 @@ def _group_size(problems: Sequence[Problem], chains: int, given: dict[str, Any])
     return -(-len(problems) // groups)
 
 
-def _group(runs: list[Run], given: dict[str, Any]) -> Group:
+def _group(runs: list[Run], differs: list[bool], given: dict[str, Any]) -> Group:
     run, thin = runs[0], given["thin"]
     total = given["warmup"] + given["draws"] * thin
-    batch = batch_of(runs, choose_engine(given["engine"], run.density, total) == "compiled")
+    batch = batch_of(runs, differs, choose_engine(given["engine"], run.density, total) == "compiled")
     target = given["target_accept"] or run.setup.target or run.kernel.TARGET_ACCEPT
     plan = Plan(given["warmup"], target, given["mass"], given["step_size"], False)
     shape = (*batch.draw.done.shape, BLOCK)

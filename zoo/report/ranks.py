@@ -73,7 +73,7 @@ def tested(fit: Posterior) -> tuple[list[str], Array]:
     if len(found) > 1:
         found.pop("mean", None)
     labels = [label for quantity in found.values() for label in quantity.labels]
-    terms = [to_numpy(value.double().flatten(2).sum(-1)) for value in log_likelihoods(fit).values()]
+    terms = [to_numpy(value.double().reshape(*value.shape[:2], -1).sum(-1)) for value in log_likelihoods(fit).values()]
     values = [np.asarray(quantity.values, dtype=np.float64) for quantity in found.values()]
     return [*labels, LOG_LIKELIHOOD], np.concatenate([*values, np.sum(terms, axis=0)[:, :, None]], axis=2)
 
