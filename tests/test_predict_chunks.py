@@ -75,7 +75,7 @@ def test_the_same_call_gives_the_same_bits(way: str) -> None:
 
 def test_the_rule_counts_draws_rows_and_latent_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("zoo.infer.engine.has_compiler", lambda device: True)
-    values = {"w": torch.zeros(1, 125).expand(4000, 125)}
+    values = {"w": torch.zeros(1, 500).expand(4000, 500)}
     assert over_draws._pays(values, 1000)
     assert not over_draws._pays(values, 999)
     assert not over_draws._pays({"w": torch.zeros(1, 50_001).expand(4000, 50_001)}, 1000)

@@ -1,8 +1,8 @@
 """A function of one draw's values, over all draws: mapped in chunks that stay in the processor's cache, or compiled.
 
-The rule never depends on a timing: it is compiled where draws x rows x latent numbers reaches 5 10^8, for at most
-50,000 latent numbers and where there is a compiler. Mapped, as much takes a second; compiled, a third of that once
-the graph is there, which takes seconds the first time on a machine, and no time the second time in a process.
+The rule never depends on a timing: it is compiled where draws x rows x latent numbers reaches 2 10^9, for at most
+50,000 latent numbers and where there is a compiler. Mapped, as much takes some three seconds; compiled, a third of that
+and a quarter of a second to trace, once the graph is there: the first time on a machine it takes seconds to make.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
-LEAST_WORK = 500_000_000
+LEAST_WORK = 2_000_000_000
 MOST_COORDINATES = 50_000
-# Draws x rows at once. A hidden layer's activations then take some megabytes; larger pieces cost twice the time.
-CHUNK, COMPILED_CHUNK = 60_000, 200_000
+# Draws x rows at once. A hidden layer's activations then take some megabytes; larger pieces cost twice the time mapped,
+# and compiled they would only make the trace dearer, which runs one piece.
+CHUNK, COMPILED_CHUNK = 60_000, 40_000
 
 Values = dict[str, Tensor]
 One = Callable[[Values, Any], Any]
