@@ -1,0 +1,111 @@
+"""A step of dropout on 8-300-300-1 against plain PyTorch: the same net, batch and Adam, one thread, in one process.
+
+python benchmarks/dropout.py
+
+torch        nn.Linear, nn.ReLU, nn.Dropout, torch.optim.Adam with weight decay
+compiled     the same net and loss through torch.compile
+zoo row      `bernoulli_dropout`, a mask for each row, svi's own compiled step
+zoo eager    the same, traced and not compiled
+zoo draw     one mask for the batch, compiled
+noise        of that, standard normals for the masks alone
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+import zoo
+from guides.bernoulli_dropout import bernoulli_dropout
+from zoo.infer.adam import Pace, adam
+from zoo.infer.graph import compile_graph, trace
+from zoo.infer.prepared import Batch, prepare, quiet
+from zoo.infer.variational import Variational
+
+ROWS, FEATURES, P = 128, 8, 0.05
+
+
+def torch_step(x: Tensor, y: Tensor, widths: Sequence[int], compiled: bool) -> Callable[[], Any]:
+    """A training step in plain PyTorch."""
+    sizes, layers = (FEATURES, *widths, 1), list[nn.Module]()
+    for i in range(len(sizes) - 1):
+        layers += [nn.ReLU()] if i else []
+        layers += [nn.Dropout(P), nn.Linear(sizes[i], sizes[i + 1])]
+    net = nn.Sequential(*layers)
+    optimiser = torch.optim.Adam(net.parameters(), lr=1e-3, weight_decay=1e-5)
+    forward: Any = torch.compile(net) if compiled else net
+
+    def step() -> None:
+        optimiser.zero_grad()
+        (forward(x)[:, 0] - y).square().mean().backward()
+        optimiser.step()
+
+    return step
+
+
+def zoo_step(
+    x: Tensor, y: Tensor, widths: Sequence[int], mask: str, compiled: bool = True
+) -> tuple[Callable[[], Any], Callable[[], Any]]:
+    """A step of svi, and the noise that it takes."""
+    problem = zoo.load("mc_dropout", zoo.Data(x, y), hidden=tuple(widths), p=P)
+    fit = Variational(problem, [prepare(bernoulli_dropout(problem.model, P, mask=mask), problem, 0)])
+
+    def climb(params: Tensor, m: Tensor, v: Tensor, noise: Tensor, *rest: Tensor) -> tuple[Tensor, ...]:
+        grad, _ = fit.gradient(params, noise, Batch(*rest[3:], shared=False), 1.0)
+        return adam(params, m, v, grad, Pace(*rest[:3]))
+
+    shape = (1, 1, ROWS, fit.noise_size) if fit.by_row else (1, 1, fit.noise_size)
+    start, number = fit.start.clone(), torch.tensor(0.1)
+    state: list[tuple[Tensor, ...]] = [(start, torch.zeros_like(start), torch.zeros_like(start))]
+    rest = (number, number, number, x[None], y[None])
+    with quiet():
+        example = (*state[0], torch.randn(shape), *rest)
+        call = compile_graph(climb, example).call if compiled else trace(climb, example)
+
+    def step() -> None:
+        with torch.no_grad():
+            state[0] = call(*state[0], torch.randn(shape), *rest)
+
+    return step, lambda: torch.randn(shape)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--widths", default="300,300")
+    parser.add_argument("--steps", type=int, default=50)
+    parser.add_argument("--rounds", type=int, default=9)
+    args = parser.parse_args()
+    torch.set_num_threads(1)
+    widths = [int(width) for width in args.widths.split(",")]
+    x, y = torch.randn(ROWS, FEATURES), torch.randn(ROWS)
+    row, noise = zoo_step(x, y, widths, "row")
+    steps = {
+        "torch": torch_step(x, y, widths, compiled=False),
+        "compiled": torch_step(x, y, widths, compiled=True),
+        "zoo row": row,
+        "zoo eager": zoo_step(x, y, widths, "row", compiled=False)[0],
+        "zoo draw": zoo_step(x, y, widths, "draw")[0],
+        "noise": noise,
+    }
+    seconds: dict[str, list[float]] = {name: [] for name in steps}
+    for _ in range(args.rounds):  # in turn, so that a busy machine slows all of them
+        for name, step in steps.items():
+            step()
+            begun = time.process_time()
+            for _ in range(args.steps):
+                step()
+            seconds[name].append((time.process_time() - begun) / args.steps)
+    plain = statistics.median(seconds["torch"])
+    print(f"{FEATURES}-{'-'.join(map(str, widths))}-1, {ROWS} rows: ms of processor a step, and ratio to torch")
+    for name, times in seconds.items():
+        print(f"{name:10s} {1e3 * statistics.median(times):7.3f} {statistics.median(times) / plain:6.2f}")
+
+
+if __name__ == "__main__":
+    main()
