@@ -1,7 +1,7 @@
 """Predictions of 4,000 draws of the lecture BNN at 1,000 rows, and log likelihoods, against pyro.infer.Predictive.
 
 Draws are made by hand, so that nothing but the prediction is measured. `mapped` is what runs below the size from which
-compiling pays, or without a compiler (4,000 x 1,000 of this network lies below); both give f, y, mean and variance, Predictive f and y.
+compiling pays, as here, and without a compiler; both give f, y, mean and variance, Predictive f and y.
 
 python benchmarks/predict.py
 """
