@@ -14,7 +14,7 @@ import zoo
 from tests.refusals import refused
 from tests.test_guides import variational
 from zoo.core.decay import weight_decay
-from zoo.core.passes import log_likelihood_of_passes, moments_of_passes
+from zoo.core.passes import COUNTS, log_likelihood_of_passes, moments_of_passes, scores_by_passes
 from zoo.infer.prepared import Batch, quiet
 
 F64 = torch.float64
@@ -157,6 +157,26 @@ def test_the_log_likelihood_averages_probabilities() -> None:
     assert torch.isfinite(far).all()
     one = log_likelihood_of_passes(f[..., 0], y[:, 0], 4.0)
     torch.testing.assert_close(one, torch.from_numpy(stats.norm(f[..., 0], 0.5).pdf(1.0)).mean(0).log())
+
+
+def test_the_error_falls_with_the_passes() -> None:
+    """Passes N(m, s^2): RMSE^2 = (m - y)^2 + s^2 / T within 4 standard errors (alpha 6e-5). Twin: that of one pass."""
+    generator, rows, s, off = torch.Generator().manual_seed(0), 50, 0.5, 0.3
+    y = torch.randn(rows, generator=generator, dtype=F64)
+    f = y + off + s * torch.randn(4000, rows, generator=generator, dtype=F64)
+    found = scores_by_passes(f, y, 4.0)
+    for count, (rmse, log_lik) in zip(COUNTS, found, strict=True):
+        spread, groups = s**2 / count, 4000 // count * rows
+        error = (2 * spread**2 + 4 * off**2 * spread) ** 0.5 / groups**0.5
+        assert float(rmse**2) == pytest.approx(off**2 + spread, abs=4 * error)
+        if count >= 5:
+            assert abs(float(rmse**2) - off**2 - s**2) > 10 * error
+        limit = stats.norm(0, (s**2 + 0.25) ** 0.5).logpdf(off)  # of passes without end: y ~ N(m, s^2 + 1 / tau)
+        assert float(log_lik) < limit + 0.01
+    assert float(found[-1, 1]) == pytest.approx(limit, abs=0.02)
+    assert (found[1:, 1] > found[:-1, 1]).all()
+    torch.testing.assert_close(scores_by_passes(f, y, 4.0, [4000])[0, 1], log_likelihood_of_passes(f, y, 4.0).mean())
+    refused(lambda: scores_by_passes(f[:50], y, 4.0), "between 1 and the 50 passes", "100")
 
 
 def test_one_pass_is_refused() -> None:

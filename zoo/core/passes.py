@@ -13,9 +13,12 @@ Source: Thome, "MC dropout: predictive mean and variance"; Gal & Ghahramani 2016
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
+
+COUNTS = (1, 2, 5, 10, 20, 50, 100)
 
 
 def moments_of_passes(f: Tensor, tau: float, *, unbiased: bool = True) -> tuple[Tensor, Tensor]:
@@ -61,6 +64,40 @@ def log_likelihood_of_passes(f: Tensor, y: Tensor, tau: float) -> Tensor:
     square, outputs = (square, 1) if f.dim() == 2 else (square.sum(-1), f.shape[2])
     terms = outputs / 2 * math.log(tau / (2 * math.pi)) - tau / 2 * square
     return torch.logsumexp(terms, 0) - math.log(f.shape[0])
+
+
+def scores_by_passes(f: Tensor, y: Tensor, tau: float, counts: Sequence[int] = COUNTS) -> Tensor:
+    """RMSE and log likelihood of predictions that average T passes, for T = 1, 2, 5, ...: the lecture's curve.
+
+    RMSE(T)^2 = mean over groups and rows of |mean of T passes - y|^2,    whose mean is bias^2 + variance / T
+
+    The passes are cut into groups of T; what is left over is not used. A network whose weights are averaged instead
+    (no masks, weights times 1 - p) is the straight line to draw beside it.
+
+    Args:
+        f: Passes (S, m) or (S, m, D), in the units of y.
+        y: Targets (m,) or (m, D).
+        tau: Precision of y given f.
+        counts: Numbers of passes T, each at most S.
+
+    Returns:
+        (len(counts), 2): RMSE and log likelihood a row.
+
+    Raises:
+        ValueError: For a T that is not among 1 ... S.
+
+    Source: Leal-Taixe, "MC dropout: test error against the number of passes"; Gal & Ghahramani 2015.
+    """
+    _check(f, tau)
+    if wrong := [count for count in counts if not 1 <= count <= len(f)]:
+        raise ValueError(f"counts must lie between 1 and the {len(f)} passes, got {wrong}. Run more: draws=1000.")
+    found = []
+    for count in counts:
+        groups = f[: len(f) // count * count].reshape(-1, count, *f.shape[1:])
+        square = (groups.mean(1) - y).square().mean()
+        log_lik = torch.stack([log_likelihood_of_passes(group, y, tau).mean() for group in groups]).mean()
+        found.append(torch.stack([square.sqrt(), log_lik]))
+    return torch.stack(found)
 
 
 def _check(f: Tensor, tau: float) -> None:
