@@ -16,9 +16,9 @@ import zoo
 from tests import report_cases as cases
 from tests.refusals import refused
 from zoo.report.arviz import arviz
-from zoo.report.ecdf import share_below, uniform_band
 from zoo.report.gold import find_gold
 from zoo.report.kinds import acceptance, convergence, loo_pit
+from zoo.report.uniformity import ecdf_band
 
 az = arviz()
 ZERO = az.__version__.startswith("0.")
@@ -36,29 +36,6 @@ def line_data(n: int = 30, noise: float = 1.0) -> zoo.Data:
 
 def exact_line(draws: int = 4000, noise: float = 1.0) -> zoo.Posterior:
     return zoo.run(zoo.load("linear_regression", line_data(), noise=noise), "exact", draws=draws)
-
-
-# -- the band of uniform numbers ---------------------------------------------------------------------------
-
-PLACES = (np.arange(50) + 0.5) / 50
-REPEATS = 2000
-
-
-def inside(band: tuple[np.ndarray, np.ndarray], count: int, seed: int) -> float:
-    """The share of uniform samples whose whole curve is inside."""
-    u = np.random.default_rng(seed).random((REPEATS, count))
-    below = np.asarray([share_below(row, PLACES) for row in u])
-    return float(((below >= band[0] - 1e-12) & (below <= band[1] + 1e-12)).all(axis=1).mean())
-
-
-@pytest.mark.parametrize("count", [20, 200])
-def test_the_band_holds_whole_curves(count: int) -> None:
-    """95 % or (shares are discrete) a little more: 4 standard errors of both simulations, alpha = 6e-5."""
-    held = inside(uniform_band(count, PLACES), count, 1)
-    error = (0.05 * 0.95 * 2 / REPEATS) ** 0.5
-    assert 0.95 - 4 * error < held < 0.985
-    pointwise = tuple(stats.binom.ppf(at, count, PLACES) / count for at in (0.025, 0.975))
-    assert inside(pointwise, count, 1) < 0.95 - 4 * error  # the twin: 95 % at each place
 
 
 # -- leave-one-out places ----------------------------------------------------------------------------------
@@ -112,9 +89,9 @@ def test_the_curve_is_the_share_minus_the_place() -> None:
     fit = exact_line(1000)
     (axes,) = panels(fit, "loo_pit")
     across, up = axes.lines[1].get_data()
-    assert np.allclose(up, share_below(loo_pit.pit(fit), np.asarray(across)) - across)
+    assert np.allclose(up, loo_pit.share_below(loo_pit.pit(fit), np.asarray(across)) - across)
     band = axes.collections[0].get_paths()[0].vertices
-    low, high = uniform_band(30, np.asarray(across))
+    low, high = (counts / 30 for counts in ecdf_band(30, len(across), 0.05))
     assert band[:, 1].max() == pytest.approx((high - across).max())
     assert band[:, 1].min() == pytest.approx((low - across).min())
 

@@ -23,13 +23,14 @@ from zoo.core.quantities import thin
 
 from ..bands import classes, column, observed
 from ..canvas import labels, legend, line, panels
-from ..ecdf import share_below, uniform_band
 from ..inputs import common_data
 from ..loo import left_out_weights
+from ..uniformity import ecdf_band
 
 Array = NDArray[np.float64]
-ROWS = 2000
-PLACES = 200
+ROWS = 1000
+PLACES = 49
+OUTSIDE = 0.05
 
 
 def draw(fits: Sequence[Posterior], on: Axes | None, *, output: int = 0) -> list[Axes]:
@@ -43,8 +44,8 @@ def draw(fits: Sequence[Posterior], on: Axes | None, *, output: int = 0) -> list
     common_data(fits)
     found = [pit(fit, output) for fit in fits]
     (axes,) = panels(on, 1, (7.0, 5.2))
-    places = (np.arange(PLACES) + 0.5) / PLACES
-    low, high = uniform_band(len(found[0]), places)
+    places = np.arange(1, PLACES + 1) / (PLACES + 1)
+    low, high = (counts / len(found[0]) for counts in ecdf_band(len(found[0]), PLACES, OUTSIDE))
     axes.fill_between(places, low - places, high - places, color="#d8d8d8", linewidth=0, label="95 % by chance")
     axes.axhline(0, color="black", linewidth=1.2, linestyle="--")
     for i, (u, label) in enumerate(zip(found, labels(fits), strict=True)):
@@ -55,8 +56,13 @@ def draw(fits: Sequence[Posterior], on: Axes | None, *, output: int = 0) -> list
     return [axes]
 
 
+def share_below(u: Array, places: Array) -> Array:
+    """The share of u (n,) at or below each place (k,)."""
+    return np.searchsorted(np.sort(u), places, side="right") / len(u)
+
+
 def pit(fit: Posterior, output: int = 0) -> Array:
-    """u of each training row (at most 2,000, evenly spread).
+    """u of each training row (at most 1,000, evenly spread).
 
     Raises:
         ValueError: For classes, for fits without y or without a density.
