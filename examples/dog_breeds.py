@@ -2,8 +2,8 @@
 
 Look for: a deterministic net answers many images of the unknown digit with probability above .95, MC dropout few, at
 the same accuracy on the known ones. Sorted by entropy both tell the unknown about equally well (AUROC): it is the
-number .95 that a point gets wrong. NUTS samples the last layer alone, on the deterministic net's hidden units.
-`--picture FILE` draws bars of class probabilities with 5-95 % whiskers.
+number .95 that a point gets wrong. NUTS samples the last layer alone, on the deterministic net's hidden units. (Prior
+and lr were chosen by looking at these shares.) `--picture FILE` draws class probabilities with 5-95 % whiskers.
 
 Source: Leal-Taixe, "I am not certain about this dog"; Gal, "What my deep model doesn't know".
 """
