@@ -91,7 +91,7 @@ def test_compare_with_gold(coin: Gold) -> None:
     refused(lambda: zoo.compare(coin, three), "exact was run on other data", "Run both on one problem")
 
 
-def test_too_short_a_run_is_no_gold() -> None:
+def test_too_short_a_run_is_no_gold(tmp_path: Path) -> None:
     """Chains that sit apart, and chains that hardly move, are named with the limit; a good one passes."""
     generator = np.random.default_rng(0)
     good = generator.normal(size=(16, 1000, 2))
@@ -107,9 +107,26 @@ def test_too_short_a_run_is_no_gold() -> None:
     assert shortcoming({"f": Quantity(fixed, ["f"])}, LEAST_ESS) == ""
     options = {"engine": "eager", "warmup": 20, "draws": 10, "seed": 0}
     refused(
-        lambda: long_run(zoo.load("coin_flip"), "nuts", options, LEAST_ESS, 100.0),
+        lambda: long_run(zoo.load("coin_flip"), "nuts", options, LEAST_ESS, 100.0, tmp_path / "run"),
         "no gold for coin_flip by nuts: ", "limit", error=RuntimeError,
     )  # fmt: skip
+
+
+def test_a_refused_run_is_kept_and_gone_on_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The draws of a run that had no time left are the first of the same command's, given more of it."""
+    monkeypatch.setattr("zoo.report.make_gold.DRAWS", 40)
+    problem = zoo.load("coin_flip").to(dtype=torch.float64)
+    options = {"engine": "eager", "warmup": 50, "seed": 0, "chains": 4}
+    refused(
+        lambda: long_run(problem, "nuts", options, 60.0, 0.3, tmp_path / "run"),
+        "in the time given|before its first draw", error=RuntimeError,
+    )  # fmt: skip
+    fit, _ = long_run(problem, "nuts", options, 60.0, 300.0, tmp_path / "run")
+    again, _ = long_run(problem, "nuts", options, 60.0, 300.0, tmp_path / "run")
+    whole, _ = long_run(problem, "nuts", options, 60.0, 300.0, tmp_path / "other")
+    assert fit.shape[1] > 40
+    assert torch.equal(fit.draws["theta"], whole.draws["theta"])
+    assert torch.equal(again.draws["theta"], whole.draws["theta"])
 
 
 def test_two_runs_that_differ_are_refused(coin: Gold) -> None:

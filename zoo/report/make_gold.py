@@ -28,6 +28,8 @@ from zoo.core.quantities import Quantity, quantities
 from zoo.core.quantities import predicted as predicted_at
 from zoo.core.sites import sites
 from zoo.core.tensors import to_numpy
+from zoo.infer.atomic import read_json
+from zoo.infer.checkpoint import CALL
 from zoo.infer.verdict import BFMI, LIMITS, Limit
 
 from . import certificates
@@ -56,6 +58,7 @@ def make_gold(
     seed: int = 0,
     seconds: float = 600.0,
     command: str = "",
+    kept: Path | None = None,
 ) -> Gold:
     """A reference posterior of a problem with its certificates.
 
@@ -70,20 +73,23 @@ def make_gold(
         seed: Of the run; the certificate has the next one.
         seconds: Refuse where one of the runs takes longer.
         command: How to make it again.
+        kept: A folder in which the runs are kept; the same call goes on with what is there.
 
     Raises:
         RuntimeError: Where the run is not good enough to be gold; names the quantity and what to raise.
     """
     problem = problem.to(dtype=torch.float64)
     options = {"engine": engine, "seed": seed, **(options or {})}
-    fit, found = long_run(problem, method, options, LEAST_ESS, seconds)
-    numbers = _numbers(found)
-    proof: dict[str, Any] = {"density": certificates.density(fit), "exact": certificates.exact(fit, found)}
     other = {"engine": engine, "seed": seed + 1, "init": "prior", **(second_options or {})}
-    proof["sampler"] = _agrees(problem, second, other, numbers, seconds)
-    if int(fit.stats["diverging"].sum()):
-        careful = options | {"seed": seed + 2, "target_accept": CAREFUL}
-        proof["divergences"] = _agrees(problem, method, careful, numbers, seconds)
+    with tempfile.TemporaryDirectory() as own:
+        into = Path(kept or own)
+        fit, found = long_run(problem, method, options, LEAST_ESS, seconds, into / "run")
+        numbers = _numbers(found)
+        proof: dict[str, Any] = {"density": certificates.density(fit), "exact": certificates.exact(fit, found)}
+        proof["sampler"] = _agrees(problem, second, other, numbers, seconds, into / "sampler")
+        if int(fit.stats["diverging"].sum()):
+            careful = options | {"seed": seed + 2, "target_accept": CAREFUL}
+            proof["divergences"] = _agrees(problem, method, careful, numbers, seconds, into / "divergences")
     model, digest, hyper = key(problem)
     x = probe_inputs(problem)
     return Gold({
@@ -100,10 +106,10 @@ def _numbers(found: dict[str, Quantity]) -> dict[str, dict[str, Any]]:
 
 
 def _agrees(
-    problem: Problem, method: str, options: dict[str, Any], numbers: dict[str, Any], seconds: float
+    problem: Problem, method: str, options: dict[str, Any], numbers: dict[str, Any], seconds: float, kept: Path
 ) -> dict[str, Any]:
     """Another run's certificate; refuses where the two disagree."""
-    _, again = long_run(problem, method, options, certificates.LEAST_ESS, seconds)
+    _, again = long_run(problem, method, options, certificates.LEAST_ESS, seconds, kept)
     return {"method": method, **certificates.agreement(numbers, _numbers(again), problem.name)}
 
 
@@ -126,27 +132,25 @@ def add_stock(gold: Gold, problem: Problem, seed: int = 0, seconds: float = 600.
 
 
 def long_run(
-    problem: Problem, method: str, options: dict[str, Any], least: float, seconds: float
+    problem: Problem, method: str, options: dict[str, Any], least: float, seconds: float, kept: Path
 ) -> tuple[Posterior, dict[str, Quantity]]:
     """A run doubled until every quantity has that effective size; also the quantities.
+
+    Args:
+        problem, method, options: What is run.
+        least: Bulk and tail ESS of every quantity.
+        seconds: Refuse after so long.
+        kept: The checkpoint: draws are added to what is there.
 
     Raises:
         RuntimeError: At 64,000 draws or when the time is over.
     """
     until = time.monotonic() + seconds
-    with tempfile.TemporaryDirectory() as folder:
-        return _doubled(problem, method, options, least, until, Path(folder) / "run")
-
-
-def _doubled(
-    problem: Problem, method: str, options: dict[str, Any], least: float, until: float, kept: Path
-) -> tuple[Posterior, dict[str, Quantity]]:
-    """As `long_run`; more draws are added to those in the checkpoint `kept`."""
-    draws = DRAWS
+    draws = read_json(kept / CALL)["draws"] if (kept / CALL).exists() else DRAWS
     while True:
         left = max(until - time.monotonic(), 0.01)
-        given = {"chains": CHAINS, "draws": draws, "progress": None, "max_seconds": left, "checkpoint": kept} | options
-        fit = zoo.run(problem, method, **given)
+        given = {"chains": CHAINS, "progress": None, "max_seconds": left} | options
+        fit = zoo.run(problem, method, draws=draws, checkpoint=kept, **given)
         found = judged_quantities(fit)
         short = shortcoming(found, least)
         if not short:

@@ -25,6 +25,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add("--as", dest="called", metavar="WORD", help="the file's name; default: the model's")
     add("--seed", type=int, default=0, help="of the run; the second sampler has the next one")
     add("--seconds", type=float, default=600.0, help="refuse where a run takes longer; default: 600")
+    add("--checkpoint", metavar="FOLDER", help="keep the runs there; the same command goes on with them")
     add("--stock", action="store_true", help="add the certificate of stock Pyro NUTS to the gold there is")
     add("-o", "--output", metavar="FOLDER", help="where to write; default: the zoo's own gold folder")
 
@@ -52,7 +53,7 @@ def main(args: argparse.Namespace) -> int:
         gold = make_gold(
             problem, name=args.called or args.name, method=args.method, options=options(args.opt, "--opt"),
             second=args.second, second_options=options(args.second_opt, "--second-opt"), seed=args.seed,
-            seconds=args.seconds, command=_command(args),
+            seconds=args.seconds, command=_command(args), kept=args.checkpoint and Path(args.checkpoint),
         )  # fmt: skip
     print(gold)
     print(f"-> {write_gold(gold, into / f'{gold.name}.json')}")
