@@ -32,11 +32,11 @@ parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
 parser.add_argument("--quick", action="store_true", help="one group of digits, few NUTS draws")
 parser.add_argument("--picture", metavar="FILE", help="draw the bars of the last group")
 args = parser.parse_args()
-svi = {"steps": 600, "lr": 0.003, "draws": 200, "engine": "eager"}
+svi = {"steps": 600, "lr": 0.0015, "draws": 200, "engine": "eager"}
 few = {"chains": 2, "warmup": 30, "draws": 20, "max_depth": 3, "engine": "eager"} if args.quick else {"max_depth": 7}
 for seed, (known, unknown) in enumerate(GROUPS[:1] if args.quick else GROUPS):
     data, other = digits(known, unknown, seed)
-    nets = [zoo.load("mc_dropout", data, hidden=100, p=p, length_scale=0.07) for p in (0.0, (0.2, 0.5))]
+    nets = [zoo.load("mc_dropout", data, hidden=100, p=p, length_scale=0.05) for p in (0.0, (0.2, 0.5))]
     plain, dropout = (zoo.run(net, "svi", seed=seed, **svi) for net in nets)
     w, b = (plain.draws[name][0, 0] for name in ("w1", "b1"))  # p = 0: every draw is the point
     h, h_test, h_other = ((x @ w + b).relu() for x in (data.x, data.x_test, other))
