@@ -25,6 +25,7 @@ from zoo.infer.interrupt import stoppable
 from zoo.infer.progress import progress as progress_bar
 from zoo.infer.seeds import block_seed
 from zoo.infer.simulated import Simulated, check_simulable, simulated
+from zoo.infer.threads import running_on
 
 from .calibrated import Calibrated, Seen
 from .ranks import ranked
@@ -105,7 +106,9 @@ def _ranks(
     made: list[Simulated], method: str, options: dict[str, Any], seeds: list[int], draws: int, stop: Any
 ) -> Iterator[tuple[Any, ...]]:
     for i, fit in fits([one.problem for one in made], method, options, seeds, stop):
-        yield i, fit, ranked(fit, made[i].truth, draws, np.random.default_rng(seeds[i]))
+        with running_on(1):  # a few rows: threads would only wait for each other
+            found = ranked(fit, made[i].truth, draws, np.random.default_rng(seeds[i]))
+        yield i, fit, found
 
 
 def _check(problem: Any, method: str, draws: int, alpha: float, options: dict[str, Any]) -> None:
