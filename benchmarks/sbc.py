@@ -1,7 +1,7 @@
 """Simulation-based calibration of the lecture BNN with known noise: seconds, and where they go.
 
-The promise is 100 data sets in ten minutes on two idle cores. Noise .5 is what an ordinary y leaves unexplained; at
-noise .1 y is known to 1 % of its spread, and a trajectory takes ten times as many steps.
+The promise is 100 data sets in ten minutes on two idle cores. The smaller the noise, the more leapfrog steps a
+trajectory takes: that, more than the number of data sets, is what the time depends on.
 
 python benchmarks/sbc.py --data-sets 10
 """
