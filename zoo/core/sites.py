@@ -195,6 +195,13 @@ def _possible(msg: Any) -> None:
     )
 
 
+def is_improper(fn: Any) -> bool:
+    """Whether a site's distribution is, below its wrappers, an ImproperUniform, of which nothing can be drawn."""
+    while not isinstance(fn, dist.ImproperUniform) and hasattr(fn, "base_dist"):
+        fn = fn.base_dist
+    return isinstance(fn, dist.ImproperUniform)
+
+
 def _fits(msg: Any) -> None:
     """Refuses targets that would broadcast against the distribution: 20 rows must not become 400 terms.
 

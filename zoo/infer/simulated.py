@@ -11,7 +11,6 @@ import dataclasses
 from typing import Any, NamedTuple
 
 import pyro
-import pyro.distributions as dist
 import torch
 from torch import Tensor
 
@@ -20,7 +19,7 @@ from zoo.core.explained import explained
 from zoo.core.handlers import Record, is_data, is_factor, pyro_state, store_as_found
 from zoo.core.problem import Data, Problem
 from zoo.core.randomness import seeded
-from zoo.core.sites import sites
+from zoo.core.sites import is_improper, sites
 
 from .seeds import block_seed
 
@@ -98,8 +97,11 @@ def check_simulable(problem: Problem) -> None:
         )
     args, kwargs = problem.arguments()
     with store_as_found(), seeded(0, problem.tensor.device), pyro_state(validate=False), torch.no_grad():
-        for name, fn in ((name, site.fn) for name, site in sites(problem).latent.items()):
-            _refuse_improper(name, fn)
+        for name in [name for name, site in sites(problem).latent.items() if is_improper(site.fn)]:
+            raise ValueError(
+                f"site '{name}' has an improper prior (ImproperUniform), so no data can be simulated from the model. "
+                "Give it a proper one, a wide Normal."
+            )
         with Record() as record:
             problem.model(*args, **kwargs)
     for name, message in record.sites.items():
@@ -107,13 +109,3 @@ def check_simulable(problem: Problem) -> None:
         if is_factor(message) or isinstance(scale, Tensor) or scale != 1.0:
             what = "is a pyro.factor" if is_factor(message) else "has a weight (poutine.scale)"
             raise ValueError(f"site '{name}' {what}, which nothing can be drawn from. Write a model without it.")
-
-
-def _refuse_improper(name: str, fn: Any) -> None:
-    while not isinstance(fn, dist.ImproperUniform) and hasattr(fn, "base_dist"):
-        fn = fn.base_dist
-    if isinstance(fn, dist.ImproperUniform):
-        raise ValueError(
-            f"site '{name}' has an improper prior (ImproperUniform), so no data can be simulated from the model. Give "
-            "it a proper one, a wide Normal."
-        )

@@ -54,7 +54,7 @@ def save(posterior: Posterior, path: str | Path) -> Path:
         TypeError: For a lecture model's hyperparameter that a file can't hold.
     """
     path = Path(path)
-    target = _target(path)
+    target = target_file(path)
     facts, groups = pack(thinned(posterior, CAP))
     text = to_json(facts)
     root = xr.Dataset(attrs={"zoo_format": FORMAT, "zoo": text, "zoo_sha256": digest(text, groups)})
@@ -64,13 +64,18 @@ def save(posterior: Posterior, path: str | Path) -> Path:
     return path
 
 
-def _target(path: Path) -> Path:
-    """The file that `path` names, links followed; ValueError for what can't be replaced by a file."""
+def target_file(path: Path, name: str = "fit.nc") -> Path:
+    """The file that `path` names, links followed; ValueError for what can't be replaced by a file.
+
+    Args:
+        path: Where to.
+        name: What such a file is called, for the advice.
+    """
     target = Path(os.path.realpath(path))
     if target.is_dir():
-        raise ValueError(f"path must be a file, got the folder {path}. Add a name: {path / 'fit.nc'}.")
+        raise ValueError(f"path must be a file, got the folder {path}. Add a name: {path / name}.")
     if target.exists() and not target.is_file():
-        raise ValueError(f"path must be a file, got {path}, a device or pipe. Name a file: fit.nc.")
+        raise ValueError(f"path must be a file, got {path}, a device or pipe. Name a file: {name}.")
     if not target.parent.is_dir():
         raise ValueError(f"{path} can't be written: there is no folder {target.parent}. Make it first.")
     return target

@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import Any
 
 import pyro
-import pyro.distributions as dist
 import torch
 from torch import Tensor
 
@@ -20,7 +19,7 @@ from zoo.core.handlers import Record, Values, pyro_state, scaled_log_prob, store
 from zoo.core.posterior import Posterior
 from zoo.core.problem import Data, Problem
 from zoo.core.randomness import seeded
-from zoo.core.sites import Site, sites
+from zoo.core.sites import Site, is_improper, sites
 from zoo.core.tensors import parameters
 
 Draws = dict[str, Tensor]
@@ -57,21 +56,14 @@ def _drawn(problem: Problem, seed: int, count: int) -> tuple[Draws, Tensor]:
     latent = sites(problem).latent
     if not latent:
         raise ValueError(f"model '{problem.name}' has no latent site. Add a pyro.sample without obs.")
-    for name, site in latent.items():
-        _refuse_improper(name, site.fn)
-    with seeded(seed, problem.tensor.device):
-        draw = _at_once if _independent(problem, latent) else _one_by_one
-        return draw(problem, latent, count)
-
-
-def _refuse_improper(name: str, fn: Any) -> None:
-    while not isinstance(fn, dist.ImproperUniform) and hasattr(fn, "base_dist"):
-        fn = fn.base_dist
-    if isinstance(fn, dist.ImproperUniform):
+    for name in [name for name, site in latent.items() if is_improper(site.fn)]:
         raise ValueError(
             f"site '{name}' has an improper prior (ImproperUniform), which cannot be drawn from. "
             "Give it a proper one (a wide Normal), or use nuts, which needs only the posterior to be proper."
         )
+    with seeded(seed, problem.tensor.device):
+        draw = _at_once if _independent(problem, latent) else _one_by_one
+        return draw(problem, latent, count)
 
 
 def _trace(problem: Problem) -> dict[str, Any]:

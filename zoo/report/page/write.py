@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import platform
 import re
 import tempfile
@@ -13,7 +12,7 @@ from pathlib import Path
 
 import zoo
 
-from ..files import write_whole
+from ..files import target_file, write_whole
 from . import asked, pictures, tables, verdicts
 from .again import again
 from .subject import Source, Subject, subject
@@ -54,14 +53,8 @@ def write_report(fits: Source | Sequence[Source], to: str | Path = "report.html"
 
 
 def _writable(path: Path) -> Path:
-    """The file that is to be written, links followed."""
-    target = Path(os.path.realpath(path))
-    if target.is_dir():
-        raise ValueError(f"the page must be a file, got the folder {path}. Add a name: {path / 'report.html'}.")
-    if target.exists() and not target.is_file():
-        raise ValueError(f"the page must be a file, got {path}, a device or pipe. Name a file: report.html.")
-    if not target.parent.is_dir():
-        raise ValueError(f"{path} can't be written: there is no folder {target.parent}. Make it first.")
+    """The file that is to be written; raises before anything is drawn where it cannot be."""
+    target = target_file(path, "report.html")
     try:
         tempfile.TemporaryFile(dir=target.parent).close()
     except OSError as error:
