@@ -149,8 +149,8 @@ def long_run(
     draws = read_json(kept / CALL)["draws"] if (kept / CALL).exists() else DRAWS
     while True:
         left = max(until - time.monotonic(), 0.01)
-        given = {"chains": CHAINS, "progress": None, "max_seconds": left} | options
-        fit = zoo.run(problem, method, draws=draws, checkpoint=kept, **given)
+        given: dict[str, Any] = {"chains": CHAINS, "draws": draws, "progress": None, "max_seconds": left} | options
+        fit = zoo.run(problem, method, checkpoint=kept, **given)
         found = judged_quantities(fit)
         short = shortcoming(found, least)
         if not short:
