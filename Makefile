@@ -54,7 +54,9 @@ types: $(READY)
 	$(BIN)/mypy
 
 examples: $(READY)
-	set -e; for file in examples/*.py; do echo "== $$file --quick"; $(BIN)/python $$file --quick; done
+	@# As many at once as tests; each one's words in one piece.
+	ls examples/*.py | OMP_NUM_THREADS=1 xargs -P $(PROCESSES) -I{} sh -c 'out=$$($(BIN)/python {} --quick 2>&1); \
+	    code=$$?; printf "== %s --quick\n%s\n" {} "$$out"; exit $$code'
 
 gallery: $(READY)
 	$(BIN)/python docs/gallery.py $(ARGS)
