@@ -1,6 +1,6 @@
 """Makes docs/table.json, docs/table.md and README's table: every method on every model that has gold, how far off.
 
-    python docs/make_table.py                         all models: an hour on two cores
+    python docs/make_table.py                         all models: half an hour or more
     python docs/make_table.py coin_flip               only that model's rows, the others are kept
     python docs/make_table.py --page                  only the texts, out of the numbers there are
 

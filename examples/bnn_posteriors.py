@@ -1,9 +1,9 @@
 """What are a network's posteriors really like? The questions of Izmailov et al. on a network whose gold costs seconds.
 
-Look for: R-hat of weights is far above 1 where that of the predictions is 1: units permute, functions mix. Agreement
-(share of equal classes) with gold is high for all, total variation tells them apart, one long chain being the nearest.
-Then log likelihood of test rows as they are, rotated by 30 degrees and with noise on them, for posteriors colder and
-warmer than T = 1, for narrower and wider priors and other families.
+Look for: R-hat of weights is far above 1 where that of the predictions is near 1: units permute, functions mix.
+Agreement (share of equal classes) with gold is high for all, total variation tells them apart. Then log likelihood of
+test rows as they are, rotated by 30 degrees and with noise on them, for posteriors colder and warmer than T = 1, for
+narrower and wider priors and other families.
 
 Source: Ambrogioni, "Bayesian neural networks"; Izmailov, Vikram, Hoffman & Wilson 2021; Wenzel et al. 2020 (T < 1).
 """

@@ -7,6 +7,7 @@ and a quarter of a second to trace, once the graph is there: the first time on a
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +15,7 @@ import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
+log = logging.getLogger("zoo")
 LEAST_WORK = 2_000_000_000
 MOST_COORDINATES = 50_000
 # Draws x rows at once. A hidden layer's activations then take some megabytes; larger pieces cost twice the time mapped,
@@ -38,8 +40,8 @@ def over_draws(one: One, values: Values, data: Any) -> Any:
     if _pays(values, rows):
         try:
             return _compiled(one, values, data, max(1, COMPILED_CHUNK // rows))
-        except (RuntimeError, NotImplementedError, TypeError, ValueError):  # what a model may do to a traced tensor
-            pass
+        except (RuntimeError, NotImplementedError, TypeError, ValueError) as error:  # of a model that can't be traced
+            log.info("predicting uncompiled: %s", str(error).partition("\n")[0][:200])
     return torch.func.vmap(lambda value: one(value, data), chunk_size=max(1, CHUNK // rows))(values)
 
 
