@@ -2,9 +2,9 @@
 
     var y*  =  E[noise^2]  +  var f*            aleatoric + epistemic, at x = 1
 
-Look for: for the line epistemic variance is known exactly, from 2 with no data to about noise^2 / n; the network's falls
-too, while aleatoric comes down to the .01 that made the data: that is how one knows whether more data would help. (svi,
-of `--quick`, takes lack of data for noise when it has 40 rows.)
+Look for: for the line epistemic variance is known exactly, from 2 with no data to about noise^2 / n; the network's
+falls too, while aleatoric comes down to the .01 that made the data: that is how one knows whether more data would help.
+(svi, of `--quick`, takes lack of data for noise when it has 40 rows.)
 
 Source: Leal-Taixe, "Aleatoric and epistemic uncertainty"; Thome, "Bayesian linear regression"; Kendall & Gal 2017.
 """
