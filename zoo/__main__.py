@@ -29,13 +29,16 @@ def _commands() -> dict[str, Any]:
     return {name: importlib.import_module(f"zoo.cli.commands.{name}") for name in names}
 
 
-def _parser(known: dict[str, Any]) -> _Parser:
+def _parser(known: dict[str, Any], asked: str | None) -> _Parser:
+    """The parser of all commands; only the one that is asked for says what it takes, which may mean reading files."""
     parser = _Parser("zoo", description="The Bayesian deep learning zoo.", epilog=EPILOG)
     parser.add_argument("--version", action="version", version=f"zoo {zoo.__version__}")
     parser.add_argument("--traceback", action="store_true", help="show where an error comes from")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, module in known.items():
-        module.arguments(subparsers.add_parser(name, help=module.HELP, description=module.__doc__))
+        command = subparsers.add_parser(name, help=module.HELP, description=module.__doc__)
+        if name == asked:
+            module.arguments(command)
     return parser
 
 
@@ -44,7 +47,7 @@ def _dispatch(argv: Sequence[str]) -> int:
     first = next((word for word in argv if not word.startswith("-")), None)
     if first is not None and first not in known:
         raise ValueError(nearest(first, known, "command"))
-    args = _parser(known).parse_args(argv)
+    args = _parser(known, first).parse_args(argv)
     code: int = known[args.command].main(args)
     sys.stdout.flush()
     return code

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-import dataclasses
+import functools
 from pathlib import Path
 
 from . import meanings
@@ -12,34 +12,54 @@ ROOT = Path(__file__).resolve().parents[1]
 METHOD_FOLDERS = ("infer/methods", "infer/kernels")
 
 
-@dataclasses.dataclass(frozen=True)
 class Entry:
-    """What one file says of itself.
+    """What one file says of itself; each part is read off when it is asked for.
 
     Args:
-        name: The file's name.
-        doc: Its docstring.
-        functions: {public function: {argument: default, "" where there is none}}, as written, or the value of a
-            constant of the file or of one that it imports.
-        docs: {public function: its docstring}.
-        constants: {name assigned at module level: its value as written}.
+        path: The file.
     """
 
-    name: str
-    doc: str
-    functions: dict[str, dict[str, str]]
-    docs: dict[str, str]
-    constants: dict[str, str]
+    def __init__(self, path: Path) -> None:
+        self.name = path.stem
+        self._tree = ast.parse(path.read_text(encoding="utf-8"), str(path))
+
+    @property
+    def doc(self) -> str:
+        """Its docstring."""
+        return ast.get_docstring(self._tree) or ""
+
+    @functools.cached_property
+    def constants(self) -> dict[str, str]:
+        """{name assigned at module level: its value as written}."""
+        return _constants(self._tree)
+
+    @functools.cached_property
+    def functions(self) -> dict[str, dict[str, str]]:
+        """{public function: {argument: its default}}.
+
+        A default, "" where there is none, is as written, or the value of a constant of the file or of one it imports.
+        """
+        known = _imported(self._tree) | self.constants
+        return {node.name: _arguments(node, known) for node in _public(self._tree)}
+
+    @property
+    def docs(self) -> dict[str, str]:
+        """{public function: its docstring}."""
+        return {node.name: ast.get_docstring(node) or "" for node in _public(self._tree)}
 
     @property
     def names(self) -> set[str]:
         """The functions and the constants (`prepare = labels.binary` makes a function, too)."""
-        return {*self.functions, *self.constants}
+        return {*(node.name for node in _public(self._tree)), *self.constants}
 
     @property
     def summary(self) -> str:
         """The first line of the docstring, in one line."""
         return " ".join(self.doc.strip().split("\n\n")[0].split())
+
+
+def _public(tree: ast.Module) -> list[ast.FunctionDef]:
+    return [node for node in tree.body if isinstance(node, ast.FunctionDef) and not node.name.startswith("_")]
 
 
 def _arguments(function: ast.FunctionDef, known: dict[str, str]) -> dict[str, str]:
@@ -75,13 +95,7 @@ def _imported(tree: ast.Module) -> dict[str, str]:
 
 def read(path: Path) -> Entry:
     """The entry of one Python file."""
-    tree = ast.parse(path.read_text(encoding="utf-8"), str(path))
-    constants = _constants(tree)
-    known = _imported(tree) | constants
-    public = [n for n in tree.body if isinstance(n, ast.FunctionDef) and not n.name.startswith("_")]
-    functions = {node.name: _arguments(node, known) for node in public}
-    docs = {node.name: ast.get_docstring(node) or "" for node in public}
-    return Entry(path.stem, ast.get_docstring(tree) or "", functions, docs, constants)
+    return Entry(path)
 
 
 def _files(folder: Path) -> list[Path]:
@@ -101,7 +115,7 @@ def methods() -> dict[str, Path]:
 def guides() -> dict[str, Path]:
     """{guide: file} of the files in guides/ that hold a public function of the file's own name."""
     found = {path.stem: path for path in _files(ROOT.parent / "guides")}
-    return {name: path for name, path in found.items() if name in read(path).functions}
+    return {name: path for name, path in found.items() if name in read(path).docs}
 
 
 def kinds() -> dict[str, Path]:

@@ -20,8 +20,9 @@ def kinds() -> dict[str, str]:
 def arguments(parser: argparse.ArgumentParser) -> None:
     """The fits, the kind, and what the kind asks for."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    width = max(len(name) for name in kinds())
-    parser.epilog = "kinds:\n" + "\n".join(f"  {name:{width}}  {what}" for name, what in kinds().items())
+    known = kinds()
+    width = max(map(len, known))
+    parser.epilog = "kinds:\n" + "\n".join(f"  {name:{width}}  {what}" for name, what in known.items())
     parser.add_argument("fits", metavar="FIT.nc", nargs="+", help="fits of the same data")
     parser.add_argument("-k", "--kind", help="see below; without it, what fits the data")
     parser.add_argument("-o", "--to", metavar="OUT.png", help="the picture's file; default: FIT-KIND.png, here")
