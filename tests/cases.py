@@ -24,6 +24,7 @@ class Case(NamedTuple):
         hyper: Hyperparameters.
         inputs: False for a model whose x is (n, 0).
         scores: f has one column for each of so many classes; 0: f has the shape of y.
+        image: The shape of a row of x where it is an image (channels, height, width), whatever d.
     """
 
     model: str
@@ -32,6 +33,7 @@ class Case(NamedTuple):
     hyper: Mapping[str, Any] = MappingProxyType({})
     inputs: bool = True
     scores: int = 0
+    image: tuple[int, ...] = ()
 
     @property
     def id(self) -> str:
@@ -90,7 +92,7 @@ CASES = [
 
 
 def problem(case: Case, n: int = 7, d: int = 3, seed: int = 0) -> zoo.Problem:
-    """The case on n rows of noise with d columns."""
+    """The case on n rows of noise with d columns, or on n images of noise."""
     generator = torch.Generator().manual_seed(seed)
-    x = torch.randn(n, d, generator=generator) if case.inputs else torch.empty(n, 0)
+    x = torch.randn(n, *(case.image or (d,)), generator=generator) if case.inputs else torch.empty(n, 0)
     return zoo.load(case.model, zoo.Data(x, case.targets(n, generator)), **case.hyper)
