@@ -57,6 +57,30 @@ def sin_x_plus_x(seed: int = 0, n: int = 100, noise: float = 0.1) -> Data:
     return Data(x, targets(x), grid, targets(grid), info=_info("sin_x_plus_x", "y", seed, n))
 
 
+def noisier_to_the_right(seed: int = 0, n: int = 200) -> Data:
+    """y = sin(x) + x + N(0, `noise_at(x)`), x uniform on (-4, 4).
+
+    x (n, 1), y (n,); the test set is a grid of 121 points on (-6, 6), a third of it outside the data.
+    """
+    n, generator = whole("n", n), _generator(seed)
+
+    def targets(x: torch.Tensor) -> torch.Tensor:
+        return (x.sin() + x)[:, 0] + noise_at(x) * torch.randn(len(x), generator=generator)
+
+    x = torch.rand(n, 1, generator=generator) * 8 - 4
+    grid = torch.linspace(-6, 6, 121)[:, None]
+    return Data(x, targets(x), grid, targets(grid), info=_info("noisier_to_the_right", "y", seed, n))
+
+
+def noise_at(x: torch.Tensor) -> torch.Tensor:
+    """The noise that made `noisier_to_the_right`: .1 + .6 sigmoid(x), (n,).
+
+    Args:
+        x: (n, 1).
+    """
+    return 0.1 + 0.6 * x[:, 0].sigmoid()
+
+
 def blobs(seed: int = 0, n: int = 100, d: int = 2, gap: float = 2.0) -> Data:
     """Two classes of equal chance, x | class ~ N(+-gap / 2 along the diagonal, I).
 
