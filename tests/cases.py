@@ -25,6 +25,7 @@ class Case(NamedTuple):
         inputs: False for a model whose x is (n, 0).
         scores: f has one column for each of so many classes; 0: f has the shape of y.
         image: The shape of a row of x where it is an image (channels, height, width), whatever d.
+        local: Coordinates that each row adds: latents inside the data plate.
     """
 
     model: str
@@ -34,6 +35,7 @@ class Case(NamedTuple):
     inputs: bool = True
     scores: int = 0
     image: tuple[int, ...] = ()
+    local: int = 0
 
     @property
     def id(self) -> str:
@@ -50,6 +52,10 @@ def columns(k: int) -> Callable[..., torch.Tensor]:
 
 def binary(n: int, generator: torch.Generator) -> torch.Tensor:
     return (torch.rand(n, generator=generator) < 0.5).float()
+
+
+def pictures(k: int) -> Callable[..., torch.Tensor]:
+    return lambda n, generator: (torch.rand(n, k, generator=generator) < 0.5).float()
 
 
 def classes(k: int) -> Callable[..., torch.Tensor]:
@@ -92,6 +98,9 @@ CASES = [
     Case("mc_dropout", lambda d: 4 * d + 19, classes(3), {"hidden": 4, "classes": 3}, scores=3),
     Case("gaussian_dropout", lambda d: 50 * d + 101, real),
     Case("gaussian_dropout", lambda d: 4 * d + 19, classes(3), {"hidden": 4, "classes": 3, "p": 0.5}, scores=3),
+    Case("vae", lambda d: 33, pictures(6), {"hidden": 3}, inputs=False, local=2),
+    Case("vae", lambda d: 42, pictures(6), {"hidden": (), "latent": 6, "binarise": True}, inputs=False, local=6),
+    Case("vae", lambda d: d + 12, columns(4), {"hidden": 1, "likelihood": "normal"}, local=2),
 ]
 
 

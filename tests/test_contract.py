@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import zoo
 from tests.cases import CASES, problem
 from zoo.core.sites import sites
-from zoo.core.trial import row_log_prob, run
+from zoo.core.trial import local_rows, row_log_prob, run
 from zoo.infer.density import density
 
 X, Y = torch.randn(9, 2, generator=torch.Generator().manual_seed(1)), torch.linspace(-1, 1, 9)
@@ -47,14 +47,14 @@ def test_shapes_and_rows_at_any_size(case, n, d, seed, data):
     found = sites(task, seed)
     messages = run(task, found.values)
     target = density(task, "eager")
-    assert target.dim == case.dim(d)
+    assert target.dim == case.dim(d) + n * case.local
     assert target.log_prob(torch.zeros(2, target.dim)).shape == (2,)
     assert messages["f"]["value"].shape == (*task.data.y.shape, *([case.scores] if case.scores else []))
     assert row_log_prob(task, messages["y"]).shape == (n,)
     # any rows, in any order, repeated or not: f and log p(y) of a row are that row's
     index = torch.tensor(data.draw(st.lists(st.integers(0, n - 1), min_size=1, max_size=5)))
     part = zoo.Problem("part", task.model, zoo.Data(task.data.x[index], task.data.y[index]), hyper=task.hyper)
-    again = run(part, found.values)
+    again = run(part, local_rows(task, messages, found.values, index))
     torch.testing.assert_close(again["f"]["value"], messages["f"]["value"][index], rtol=1e-5, atol=1e-5)
     whole = row_log_prob(task, messages["y"])
     torch.testing.assert_close(row_log_prob(part, again["y"]), whole[index], rtol=1e-4, atol=1e-4)

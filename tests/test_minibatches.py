@@ -40,7 +40,18 @@ def in_float64(case: Case) -> zoo.Problem:
 # -- the gradient's mean -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("case", CASES, ids=[case.id for case in CASES])
+LOCAL = [case for case in CASES if case.local]  # a latent of a row has no place in another batch
+GLOBAL = [case for case in CASES if not case.local]
+
+
+@pytest.mark.parametrize("case", LOCAL, ids=[case.id for case in LOCAL])
+def test_minibatches_of_a_latent_of_each_row_are_refused(case: Case) -> None:
+    target = Density(in_float64(case))
+    with pytest.raises(ValueError, match="value for every row|every row"):
+        check_subsample(target.problem, target.sites, 2)
+
+
+@pytest.mark.parametrize("case", GLOBAL, ids=[case.id for case in GLOBAL])
 def test_the_mean_minibatch_gradient_is_the_full_one(case: Case) -> None:
     """At a fixed point, over all batches of 1, 2 and all of 4 rows: value and gradient to 1e-10.
 
