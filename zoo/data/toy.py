@@ -9,6 +9,8 @@ import torch
 from zoo.core.checks import positive, whole
 from zoo.core.problem import Data
 
+from .faces import faces as faces
+
 
 def _generator(seed: int) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
