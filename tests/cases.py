@@ -62,6 +62,8 @@ def classes(k: int) -> Callable[..., torch.Tensor]:
     return lambda n, generator: torch.randint(k, (n,), generator=generator)
 
 
+TINY = {"channels": (2, 3), "kernel": (3, 2)}  # a LeNet for 8 x 8 images
+
 CASES = [
     Case("coin_flip", lambda d: 1, binary, inputs=False),
     Case("coin_flip", lambda d: 1, binary, {"a": 2.0, "b": 3}, inputs=False),
@@ -98,6 +100,25 @@ CASES = [
     Case("mc_dropout", lambda d: 4 * d + 19, classes(3), {"hidden": 4, "classes": 3}, scores=3),
     Case("gaussian_dropout", lambda d: 50 * d + 101, real),
     Case("gaussian_dropout", lambda d: 4 * d + 19, classes(3), {"hidden": 4, "classes": 3, "p": 0.5}, scores=3),
+    Case("lenet", lambda d: 78, classes(3), {**TINY, "hidden": 4, "classes": 3}, scores=3, image=(1, 8, 8)),
+    Case(
+        "lenet",
+        lambda d: 83,
+        classes(4),
+        {**TINY, "hidden": 4, "classes": 4, "where": "all"},
+        scores=4,
+        image=(1, 8, 8),
+    ),
+    Case(
+        "lenet",
+        lambda d: 48,
+        classes(2),
+        {"channels": 2, "hidden": (), "kernel": 3, "classes": 2, "where": "conv"},
+        scores=2,
+        image=(2, 6, 5),
+    ),
+    Case("autoencoder", lambda d: 3 * d + 44, pictures(6), {"hidden": 3}),
+    Case("autoencoder", lambda d: d + 14, columns(4), {"hidden": 1, "latent": 1, "likelihood": "normal"}),
     Case("vae", lambda d: 33, pictures(6), {"hidden": 3}, inputs=False, local=2),
     Case("vae", lambda d: 42, pictures(6), {"hidden": (), "latent": 6, "binarise": True}, inputs=False, local=6),
     Case("vae", lambda d: d + 12, columns(4), {"hidden": 1, "likelihood": "normal"}, local=2),
@@ -107,5 +128,7 @@ CASES = [
 def problem(case: Case, n: int = 7, d: int = 3, seed: int = 0) -> zoo.Problem:
     """The case on n rows of noise with d columns, or on n images of noise."""
     generator = torch.Generator().manual_seed(seed)
-    x = torch.randn(n, *(case.image or (d,)), generator=generator) if case.inputs else torch.empty(n, 0)
+    x = torch.randn(n, d, generator=generator) if case.inputs else torch.empty(n, 0)
+    if case.image:  # grey values in [0, 1]
+        x = torch.rand(n, *case.image, generator=generator)
     return zoo.load(case.model, zoo.Data(x, case.targets(n, generator)), **case.hyper)
