@@ -27,10 +27,11 @@ from torch.distributions.transforms import AffineTransform
 import zoo
 from guides.bernoulli_dropout import bernoulli_dropout
 from guides.multiplicative import multiplicative
+from zoo.core.base_noise import BaseNoise
 from zoo.core.passes import log_likelihood_of_passes
 from zoo.data import uci
 from zoo.infer.adam import B1, B2, Pace, adam
-from zoo.infer.elbo import BaseNoise, Parameters
+from zoo.infer.elbo import Parameters
 from zoo.infer.graph import compile_graph, trace
 from zoo.infer.prepared import Batch, prepare, quiet
 from zoo.infer.variational import Variational

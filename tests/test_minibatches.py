@@ -47,7 +47,7 @@ GLOBAL = [case for case in CASES if not case.local]
 @pytest.mark.parametrize("case", LOCAL, ids=[case.id for case in LOCAL])
 def test_minibatches_of_a_latent_of_each_row_are_refused(case: Case) -> None:
     target = Density(in_float64(case))
-    with pytest.raises(ValueError, match="value for every row|every row"):
+    with pytest.raises(ValueError, match="value for every row"):
         check_subsample(target.problem, target.sites, 2)
 
 

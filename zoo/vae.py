@@ -43,6 +43,7 @@ from zoo.data.bundled import scikit_learn
 prepare = images.prepare
 complete = images.complete
 HIDDEN, LATENT, ACTIVATION = 50, 2, "relu"
+DEFAULTS = {"latent": LATENT, "hidden": HIDDEN, "activation": ACTIVATION, "binarise": False}
 
 
 def data(seed: int = 0, n: int = 500) -> Data:
@@ -113,7 +114,7 @@ def guide(
     def q(x: Tensor, y: Tensor | None = None, **hyper: Any) -> dict[str, Any]:
         if y is None:
             raise ValueError("the encoder needs images y. Give zoo.Data(x, y), or encode(y).")
-        asked = {"latent": LATENT, "hidden": HIDDEN, "activation": ACTIVATION, "binarise": False} | hyper
+        asked: dict[str, Any] = DEFAULTS | hyper
         values = family(x, y, **hyper)
         seen: Any = images.black_or_white(y, asked["binarise"])
         loc, sd = encode(seen, x, asked["latent"], hidden=asked["hidden"], activation=asked["activation"])

@@ -208,14 +208,17 @@ class _Source:
         data = fit.problem.data
         rows = len(data.x) if isinstance(data, Data) and batch_size is None else batch_size
         self.shape = (particles, rows) if fit.by_row and rows else (particles,)
-        self.length = max(1, min(BLOCK, BLOCK_NUMBERS // max(1, math.prod(self.shape) * fit.noise_size)))
+        self.length = max(1, min(BLOCK, BLOCK_NUMBERS // max(1, math.prod(self.shape) * fit.noise_for(self.size))))
         self.data = (data.x, data.y) if isinstance(data, Data) else None
         self.scale = 1.0 if batch_size is None else len(fit.problem.tensor) / batch_size
 
     def block(self, index: int) -> tuple[Tensor, ...]:
         """Noise (restart, particle, [row,] noise_size) of each step of one block."""
         shape = (self.length, *self.shape)
-        return torch.stack([self.fit.noise(self.seed, r, index, shape) for r in range(self.restarts)], 1).unbind()
+        return torch.stack([self._normals(r, index, shape) for r in range(self.restarts)], 1).unbind()
+
+    def _normals(self, restart: int, index: int, shape: tuple[int, ...]) -> Tensor:
+        return self.fit.noise(self.seed, restart, index, shape, rows=self.size)
 
     def rows(self, first: int, count: int) -> Callable[[int], tuple[Any, ...]]:
         """i -> the data of step first + i: (x, y), or nothing for a problem on a dict."""

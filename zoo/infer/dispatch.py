@@ -206,7 +206,9 @@ def _fitted(
     check_stable(problem, found)
     if method not in NO_DATA_NEEDED and not isinstance(fit, functools.partial):
         # Kernels choose for themselves: they know their chains.
-        threads = threads_for_size(_rows(found), sum(site.shape.numel() for site in found.latent.values()))
+        rows = _rows(found)
+        each = sum(site.shape.numel() // (rows if site.local else 1) for site in found.latent.values())
+        threads = threads_for_size(rows, each)
     start = time.perf_counter()
     with running_on(threads):
         posterior = with_computed(_run(problem, fit, options, kept))

@@ -50,6 +50,10 @@ class Looped:
         with seeded(seed, self.start.device):
             return run(self.problem.model, self.guide, args, kwargs)
 
+    def noise_for(self, rows: int | None) -> int:
+        """One seed, whatever the batch."""
+        return self.noise_size
+
     def _put(self, flat: Tensor) -> None:
         """Writes parameters into the leaves: modules inside the guide hold the very same tensors."""
         with torch.no_grad():
@@ -116,7 +120,9 @@ class Looped:
         """Refuses a guide that is tied to all rows of the data."""
         check_batch(lambda given: self._run(0, given), self.problem, rows)
 
-    def noise(self, seed: int, restart: int, block: int, shape: Sequence[int], purpose: str = "svi") -> Tensor:
+    def noise(
+        self, seed: int, restart: int, block: int, shape: Sequence[int], purpose: str = "svi", rows: int | None = None
+    ) -> Tensor:
         """Seeds (*shape, 1), a function of (seed, restart, block, purpose) only."""
         generator = torch.Generator().manual_seed(block_seed(seed, restart, block, purpose))
         return torch.randint(2**62, (*shape, 1), generator=generator)

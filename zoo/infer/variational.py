@@ -15,12 +15,13 @@ import torch
 from pyro.distributions import Delta
 from torch import Tensor
 
+from zoo.core.base_noise import BaseNoise
 from zoo.core.handlers import Record, Values
 from zoo.core.problem import Problem
 from zoo.core.randomness import seeded
 
 from .drawn import finish, fixed_sites
-from .elbo import BaseNoise, Parameters, Terms, combine, is_choice, run
+from .elbo import Parameters, Terms, combine, is_choice, run
 from .prepared import (
     ALL,
     Batch,
@@ -93,6 +94,7 @@ class Variational:
         self.layout = Layout(shapes, first.constraints, own_parameters(first))
         self.start = torch.stack([torch.cat([v.detach().reshape(-1) for v in p.params.values()]) for p in prepared])
         self.noise_size, self.points = self._probe()
+        self._sizes: dict[int | None, int] = {None: self.noise_size}
 
     def _can_row(self, noise_per: str | None) -> bool:
         wanted = bool(getattr(self.guide, "by_row", False)) if noise_per is None else noise_per == "row"
@@ -118,6 +120,17 @@ class Variational:
         if self.score:
             check_score(q1, self.no_density)
         return noise.used, fixed_sites(self.guide, q1, q2, p1)
+
+    def noise_for(self, rows: int | None) -> int:
+        """Standard normals that one draw of the guide consumes on a batch; None: on all rows."""
+        if rows not in self._sizes:
+            data: Any = self.problem.data
+            given, flat = arguments(self.problem, data.x[:rows], data.y[:rows]), self.start[0]
+            with quiet(), torch.no_grad(), seeded(0, flat.device), BaseNoise(None, flat) as noise:
+                with Parameters(self.layout.split(flat), self.layout.constraints):
+                    self._with(flat)(*given[0], **given[1])
+            self._sizes[rows] = noise.used
+        return self._sizes[rows]
 
     def _with(self, flat: Tensor) -> Guide:
         """The guide, reading the parameters it keeps in itself from `flat`."""
@@ -206,7 +219,7 @@ class Variational:
 
         Args:
             params: (restart, size).
-            noise: (restart, particle, noise_size) or (restart, particle, row, noise_size).
+            noise: (restart, particle, noise_for(rows)) or (restart, particle, row, noise_size).
             batch: Rows of the data, the same for all restarts or one set for each; None: all of them.
             scale: n / rows.
 
@@ -268,8 +281,16 @@ class Variational:
         noise = self.start.new_zeros(self.noise_size)
         check_batch(lambda given: self._run(self.start[0], noise, given), self.problem, rows)
 
-    def noise(self, seed: int, restart: int, block: int, shape: Sequence[int], purpose: str = "svi") -> Tensor:
-        """Standard normals (*shape, noise_size), a function of (seed, restart, block, purpose) only."""
+    def noise(
+        self,
+        seed: int,
+        restart: int,
+        block: int,
+        shape: Sequence[int],
+        purpose: str = "svi",
+        rows: int | None = None,
+    ) -> Tensor:
+        """Standard normals (*shape, noise_for(rows)), a function of (seed, restart, block, purpose) only."""
         generator = torch.Generator().manual_seed(block_seed(seed, restart, block, purpose))
         like = self.start
-        return torch.randn(*shape, self.noise_size, generator=generator, dtype=like.dtype).to(like.device)
+        return torch.randn(*shape, self.noise_for(rows), generator=generator, dtype=like.dtype).to(like.device)

@@ -21,13 +21,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from zoo.core.base_noise import Unanswerable
 from zoo.core.posterior import Posterior
 from zoo.core.problem import Data, Problem
 from zoo.core.randomness import seeded
 from zoo.infer.ascent import Climb, Fit, climb
 from zoo.infer.checkpoint import Checkpoint
 from zoo.infer.convergence import at_rest, still_climbing
-from zoo.infer.elbo import Unanswerable
 from zoo.infer.families import choose, make
 from zoo.infer.interrupt import stoppable
 from zoo.infer.looped import Looped
