@@ -11,9 +11,10 @@ from typing import Any
 
 
 def measure(command: Sequence[str], threads: int) -> Any:
-    """The JSON that `command` prints last, run with this many threads."""
+    """The JSON that `command` prints last, run with this many threads; 0: as it chooses itself."""
     flags = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1" if threads == 1 else ""
-    environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "XLA_FLAGS": flags}
+    environment = {**os.environ, "XLA_FLAGS": flags}
+    environment |= {"OMP_NUM_THREADS": str(threads)} if threads else {}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"{' '.join(command)} failed:\n{done.stderr[-2000:]}")

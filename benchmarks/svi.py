@@ -8,9 +8,12 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
+
+from problems import write
 
 HERE = Path(__file__).parent
 RESTARTS = (1, 16)
@@ -60,15 +63,18 @@ def main() -> None:
         return
     from side import measure, medians
 
+    folder = tempfile.TemporaryDirectory()
+    data = write("lecture_bnn", Path(folder.name))
     size, here = ["--steps", str(args.steps)], [sys.executable, str(HERE / "svi.py"), "--own"]
     runs: dict[str, list[Any]] = {"zoo": [], "NumPyro": [], "Pyro": []}
     for _ in range(args.repeats):
         runs["zoo"].append(measure([*here, "zoo", *size], args.threads))
         runs["Pyro"].append(measure([*here, "pyro", *size], args.threads))
         if args.peer:
-            peer = [args.peer, str(HERE / "peers" / "numpyro_bnn.py"), "svi", *size]
+            peer = [args.peer, str(HERE / "peers" / "numpyro_models.py"), "svi", "lecture_bnn", str(data), *size]
             runs["NumPyro"].append(measure(peer, args.threads))
     one, other, slow = (medians(runs[name]) if runs[name] else {} for name in ("zoo", "NumPyro", "Pyro"))
+    folder.cleanup()
     print(f"microseconds a step of all restarts, {args.threads} thread(s), median of {args.repeats} runs")
     print(f"{'':>14}{'zoo':>9}{'NumPyro':>9}{'Pyro':>9}  zoo/NumPyro  Pyro/zoo")
     for key, value in one.items():

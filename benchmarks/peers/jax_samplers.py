@@ -1,0 +1,138 @@
+"""A sampler of NumPyro or BlackJAX on one of the problems: saves f and noise, prints seconds as JSON.
+
+Everything is compiled by a first run and timed in a second with the same key. nuts: NumPyro's, four chains, vectorised
+or (nuts_parallel) a host device each. chees: BlackJAX's, 16 chains, trajectory length learned across them. mclmc:
+BlackJAX's microcanonical sampler without a Metropolis step, four chains, which leaves a bias.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+
+if "nuts_parallel" in sys.argv:  # before jax is imported
+    os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=4"
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpyro.infer import MCMC, NUTS
+from numpyro.infer.util import initialize_model
+from numpyro_models import MODELS, data
+
+CHEES_CHAINS, MCLMC_CHAINS, MCLMC_STEPS = 16, 4, 100
+
+
+def timed(call):
+    """(what it returns, seconds)."""
+    begun = time.perf_counter()
+    out = jax.block_until_ready(call())
+    return out, time.perf_counter() - begun
+
+
+def target(model, x, y):
+    """Log density over unconstrained values, a start by chain, and what turns positions into f and noise."""
+    info = initialize_model(jax.random.PRNGKey(0), model, model_args=(x, y), dynamic_args=False)
+    post = info.postprocess_fn
+
+    def outputs(z):
+        values = post(z)
+        return {"f": values["f"], **({"noise": values["noise"]} if "noise" in values else {})}
+
+    def starts(key, chains):
+        return {
+            k: jax.random.uniform(key, (chains, *v.shape), minval=-2, maxval=2) for k, v in info.param_info.z.items()
+        }
+
+    return lambda z: -info.potential_fn(z), starts, outputs
+
+
+def nuts(model, x, y, args):
+    """Four chains of NumPyro's NUTS."""
+    method = "parallel" if args.what == "nuts_parallel" else "vectorized"
+    kept = {"num_warmup": args.warmup, "num_samples": args.draws, "num_chains": 4}
+    mcmc = MCMC(NUTS(model), chain_method=method, progress_bar=False, **kept)
+    run = {"extra_fields": ("num_steps",)}
+
+    def call():
+        mcmc.run(jax.random.PRNGKey(args.seed), x, y, **run)
+        return mcmc.get_samples(group_by_chain=True)
+
+    (_, first), (draws, second) = timed(call), timed(call)
+    steps = np.asarray(mcmc.get_extra_fields(group_by_chain=True)["num_steps"])
+    return {k: draws[k] for k in ("f", "noise") if k in draws}, first - second, second, float(steps.mean())
+
+
+def chees(model, x, y, args):
+    """BlackJAX's ChEES-HMC."""
+    import blackjax
+    import optax
+
+    density, starts, outputs = target(model, x, y)
+    adapt = blackjax.chees_adaptation(density, CHEES_CHAINS, mass_matrix_estimation=args.mass)
+
+    @jax.jit
+    def whole():
+        warm_key, run_key = jax.random.split(jax.random.PRNGKey(args.seed))
+        start, rate = starts(warm_key, CHEES_CHAINS), optax.adam(0.05)
+        (state, found), _ = adapt.run(warm_key, start, 0.1, rate, args.warmup, max_sampling_steps=args.draws)
+        step = blackjax.dynamic_hmc(density, **found).step
+
+        def one(carry, key):
+            after, info = jax.vmap(step)(jax.random.split(key, CHEES_CHAINS), carry)
+            return after, (jax.vmap(outputs)(after.position), info.num_integration_steps)
+
+        _, (kept, steps) = jax.lax.scan(one, state, jax.random.split(run_key, args.draws))
+        return {k: jnp.swapaxes(v, 0, 1) for k, v in kept.items()}, steps
+
+    (_, first), ((draws, steps), second) = timed(whole), timed(whole)
+    return draws, first - second, second, float(steps.mean())
+
+
+def mclmc(model, x, y, args):
+    """BlackJAX's unadjusted microcanonical sampler; every 100th of its steps is a draw."""
+    import blackjax
+
+    density, starts, outputs = target(model, x, y)
+
+    kernel = blackjax.mclmc.build_kernel()
+
+    def chain(key, start):
+        begin, tune, run = jax.random.split(key, 3)
+        state = blackjax.mclmc.init(position=start, logdensity_fn=density, rng_key=begin)
+        steps = args.warmup * MCLMC_STEPS
+        state, found, *_ = blackjax.mclmc_find_L_and_step_size(kernel, steps, state, tune, logdensity_fn=density)
+        step = blackjax.mclmc(density, found.L, found.step_size, inverse_mass_matrix=found.inverse_mass_matrix).step
+
+        def draw(state, key):
+            keys = jax.random.split(key, MCLMC_STEPS)
+            state, _ = jax.lax.scan(lambda s, k: (step(k, s)[0], None), state, keys)
+            return state, outputs(state.position)
+
+        return jax.lax.scan(draw, state, jax.random.split(run, args.draws))[1]
+
+    key = jax.random.PRNGKey(args.seed)
+    whole = jax.jit(lambda: jax.vmap(chain)(jax.random.split(key, MCLMC_CHAINS), starts(key, MCLMC_CHAINS)))
+    (_, first), (draws, second) = timed(whole), timed(whole)
+    return draws, first - second, second, float(MCLMC_STEPS)
+
+
+RUNS = {"nuts": nuts, "nuts_parallel": nuts, "chees": chees, "mclmc": mclmc}
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("what", choices=tuple(RUNS))
+    parser.add_argument("problem", choices=tuple(MODELS))
+    parser.add_argument("data")
+    parser.add_argument("out")
+    parser.add_argument("--warmup", type=int, default=500)
+    parser.add_argument("--draws", type=int, default=500)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--mass", choices=("diagonal",), help="of chees; left out: none")
+    args = parser.parse_args()
+    draws, compiling, seconds, steps = RUNS[args.what](MODELS[args.problem], *data(args.data), args)
+    np.savez(args.out, **{k: np.asarray(v, np.float32) for k, v in draws.items()})
+    print(json.dumps({"compile": compiling, "run": seconds, "steps": steps}))

@@ -1,0 +1,89 @@
+"""What a gradient of the lecture BNN costs: against the number of rows, and of chains; and the peak memory of each.
+
+python benchmarks/scaling.py --save docs/scaling
+
+Rows from 10^2 to 10^6 at 4 chains, chains from 1 to 1,024 at 100 rows; each size in a process of its own. `per` is the
+time by row and chain: constant where the cost is linear.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import sys
+import time
+from pathlib import Path
+
+HERE = Path(__file__).parent
+ROWS, CHAINS = (100, 1_000, 10_000, 100_000, 1_000_000), (1, 4, 16, 64, 256, 1024)
+
+
+def own(rows: int, chains: int) -> dict[str, float]:
+    """Microseconds of a compiled gradient of all chains, and megabytes above the process's start."""
+    import torch
+
+    import zoo
+    from zoo.core.handlers import pyro_state
+    from zoo.infer.density import density
+    from zoo.infer.graph import compile_graph
+    from zoo.infer.threads import running_on
+
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    target = density(zoo.load("bnn_regression", scaling="none", n=rows))
+    both = torch.func.vmap(torch.func.grad_and_value(target.log_density))
+    position = torch.randn(chains, target.dim, generator=torch.Generator().manual_seed(0)) * 0.3
+    with pyro_state(validate=False):
+        compiled = compile_graph(lambda u: both(u), [position])
+    with running_on(compiled.threads):
+        compiled.call(position)
+        begun, calls = time.perf_counter(), 0
+        while calls < 5 or time.perf_counter() - begun < 1.0:
+            compiled.call(position)
+            calls += 1
+        took = (time.perf_counter() - begun) / calls
+    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return {"us": took * 1e6, "mb": (after - before) / 1024, "threads": compiled.threads}
+
+
+def save(path: Path, found: list[tuple[int, int, dict[str, float]]]) -> None:
+    """Two log-log panels."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(1, 2, figsize=(8, 3.2))
+    for axis, which, label in ((axes[0], 0, "rows, 4 chains"), (axes[1], 1, "chains, 100 rows")):
+        kept = [entry for entry in found if (entry[1] == 4 if which == 0 else entry[0] == 100)]
+        sizes = [entry[which] for entry in kept]
+        axis.loglog(sizes, [entry[2]["us"] for entry in kept], "o-")
+        axis.set(xlabel=label, ylabel="microseconds a gradient")
+    figure.tight_layout()
+    figure.savefig(path.with_suffix(".svg"))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--threads", type=int, default=0, help="0: as the zoo chooses")
+    parser.add_argument("--save", type=Path, help="path without suffix, for a picture")
+    parser.add_argument("--own", nargs=2, type=int, help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.own:
+        print(json.dumps(own(*args.own)))
+        return
+    from side import measure
+
+    print(f"{'rows':>9}{'chains':>8}{'us':>12}{'ns per row and chain':>22}{'MB':>8}{'threads':>9}")
+    found = []
+    for rows, chains in [*((n, 4) for n in ROWS), *((100, c) for c in CHAINS if c != 4)]:
+        one = measure([sys.executable, __file__, "--own", str(rows), str(chains)], args.threads)
+        found.append((rows, chains, one))
+        each = one["us"] * 1e3 / (rows * chains)
+        print(f"{rows:9d}{chains:8d}{one['us']:12.0f}{each:22.2f}{one['mb']:8.0f}{one['threads']:9.0f}", flush=True)
+    if args.save:
+        save(args.save, sorted(found, key=lambda entry: entry[:2]))
+
+
+if __name__ == "__main__":
+    main()
