@@ -34,7 +34,7 @@ from .sites import Sites, sites
 from .trial import NoRows
 from .words import nearest
 
-MOST_ROWS = 50  # of its own data that a module is checked on
+MOST_ROWS = 20  # of its own data that a module is checked on
 
 # promise: (how it is checked, what still works where it is broken)
 PROMISES: dict[str, tuple[Callable[[Problem, Sites], str], str]] = {

@@ -92,7 +92,7 @@ def dtype(problem: Problem, found: Sites) -> str:
 
 def traceable(problem: Problem, found: Sites) -> str:
     """The log joint and its gradient by vmap and by make_fx equal the plain ones, at points not traced."""
-    problem = problem.to(dtype=torch.float64)  # in float32 rounding alone takes another branch at the kinks of a network
+    problem = problem.to(dtype=torch.float64)  # in float32 rounding alone moves a network past its kinks
     points = [_floats(sites(problem, seed=seed).values) for seed in (1, 2, 3)]
 
     def gradient(values: Draws) -> Any:
