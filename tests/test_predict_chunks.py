@@ -113,5 +113,5 @@ def test_draws_outside_the_table_of_families_still_loop() -> None:
     fit = posterior()
     arguments = fit.problem.inputs(None)
     values, _ = predictive.flat_draws(fit, None)
-    out = predictive._looped(fit.problem, values, arguments)
+    out = predictive.looped(fit.problem, values, arguments)
     torch.testing.assert_close(out["f"].reshape(2, DRAWS, ROWS), by_hand(fit)[0])

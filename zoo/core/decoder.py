@@ -61,7 +61,7 @@ def layer_parameters(
     layers = []
     for i, (a, b) in enumerate(itertools.pairwise(sizes), start=1):
         w = pyro.param(f"{prefix}w{i}", _glorot(x, a, b))
-        layers.append((w, pyro.param(f"{prefix}b{i}", lambda b=b: x.new_zeros(b))))  # type: ignore[misc]
+        layers.append((w, pyro.param(f"{prefix}b{i}", lambda b=b: x.new_zeros(b))))
     return layers
 
 

@@ -26,18 +26,19 @@ Values = dict[str, Tensor]
 One = Callable[[Values, Any], Any]
 
 
-def over_draws(one: One, values: Values, data: Any) -> Any:
+def over_draws(one: One, values: Values, data: Any, compiled: bool = True) -> Any:
     """What one(values of a draw, data) returns for every draw, stacked along a new first axis.
 
     Args:
         one: Returns a tree of tensors; nothing random, no branch on a tensor's value.
         values: {site: (draw, *shape)}.
         data: The model's (args, kwargs).
+        compiled: Whether it may be compiled where that pays; no for a function that holds tensors of its own.
 
     The caller holds `pyro_state(validate=False)`.
     """
     rows = rows_of(data)
-    if _pays(values, rows):
+    if compiled and _pays(values, rows):
         try:
             return _compiled(one, values, data, max(1, COMPILED_CHUNK // rows))
         except (RuntimeError, NotImplementedError, TypeError, ValueError) as error:  # of a model that can't be traced

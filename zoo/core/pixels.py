@@ -27,7 +27,7 @@ log = logging.getLogger("zoo")
 LIKELIHOODS = ("bernoulli", "normal")
 
 
-class Pixels(dist.Bernoulli):  # type: ignore[misc]
+class Pixels(dist.Bernoulli):
     """A Bernoulli whose formula also takes shades of grey; what it draws is black or white."""
 
     support = constraints.unit_interval

@@ -33,6 +33,8 @@ class Posterior:
         seconds: {"compile", "warmup", "sample"}.
         settings: Options, seed, device, dtype, threads, engine, versions, data hash: JSON-able.
         outcome: "ok", or what went wrong and what to try.
+        params: {name: (restart, *shape)}, the guide's parameters where the model has latents of single rows: its
+            encoder's weights, say.
         warmup: {"draws": {site: (chain, warmup, *shape)}, "stats": {name: (chain, warmup)}} of a sampler that
             was asked to keep its warm-up, else None.
     """
@@ -49,6 +51,7 @@ class Posterior:
     settings: dict[str, Any] = dataclasses.field(default_factory=dict)
     outcome: str = "ok"
     warmup: dict[str, dict[str, Tensor]] | None = None
+    params: dict[str, Tensor] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -77,9 +80,11 @@ class Posterior:
             x: Inputs (m, d), or a dict for a model on a dict; None: the training inputs. Where the data came
                 from a table also raw rows, in original units: the path of a file, a pandas DataFrame or a dict
                 of columns; they are encoded with the training table's means, scales and levels.
-            given: Targets whose local latents are to be inferred first (a VAE's reconstruction).
+            given: Targets (m, ...) whose rows' latents are inferred by the guide first (a VAE's reconstruction);
+                without it rows' latents are drawn from their prior, never taken from the training rows.
             seed: For the noise of y.
-            draws: Use this many draws, evenly spread over all; None: all.
+            draws: Use this many draws, evenly spread over all; None: all, and where rows have latents as many as
+                give 2.5e7 numbers.
 
         Returns:
             {"f": (chain, draw, m, ...), "y": a draw of y given the parameters, "mean" and "var": of y given
@@ -90,16 +95,32 @@ class Posterior:
 
         return predict(self, x, given=given, seed=seed, draws=draws)
 
+    def reconstruct(self, y: Tensor, x: Any = None, *, seed: int = 0, draws: int | None = None) -> dict[str, Tensor]:
+        """As `predict(x, given=y)`: rows' latents from the guide at y (m, ...), then f, y, mean, var of those rows."""
+        return self.predict(x, given=y, seed=seed, draws=draws)
+
+    def encode(self, y: Tensor, x: Any = None) -> dict[str, Tensor]:
+        """Mean and sd of the guide's q(z | y, x) of each row, {"loc", "scale"}: (chain, m, latent) each.
+
+        Args:
+            y: Targets (m, ...).
+            x: Inputs (m, d); None for a model without.
+        """
+        from .local import encode
+
+        return encode(self, y, x)
+
     def log_likelihood(self, x: Any = None, y: Tensor | None = None) -> Tensor:
         """log p(y_i | parameters), (chain, draw, m), at (x, y) or at the training data.
 
-        A density in y's original units: log y_scale less than that of the standardised y.
+        A density in y's original units: log y_scale less than that of the standardised y. Where rows have latents
+        of their own it is conditional on them, at the training data only: `zoo.log_marginal` integrates them out.
 
         Args:
             x: Inputs as for `predict`; None: the training data.
             y: Targets (m,) or (m, k) in the units of `problem.data`; left out where x is a table that holds them.
         """
-        from .predictive import log_likelihood
+        from .likelihoods import log_likelihood
 
         if x is not None and y is None and isinstance(self.problem.data, Data):
             x, y = _with_targets(self.problem.data, x)

@@ -1,15 +1,14 @@
-"""Predictions and log likelihoods of a posterior's draws, vectorised over draws.
+"""Predictions of a posterior's draws, vectorised over draws.
 
 Nothing random happens inside vmap (torch's rsample writes in place there): vmap returns f, the deterministic
 sites and the *parameters* of y's distribution, and y is drawn outside from the distribution rebuilt from them.
-A model that vmap refuses, or with local latents, is evaluated draw by draw.
+A model that vmap refuses is evaluated draw by draw. Latents of single rows: see `zoo.core.row_predictive`.
 """
 
 from __future__ import annotations
 
 import contextlib
-import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 import pyro.distributions as dist
@@ -18,9 +17,12 @@ from pyro.poutine.messenger import Messenger
 from torch import Tensor
 
 from . import units
+from .base_noise import Unanswerable
 from .checks import check_seed
 from .handlers import LOCK, Record, Values, in_plate, is_computed, is_data, is_factor, is_latent, pyro_state
+from .local import local_sites
 from .over_draws import over_draws
+from .pixels import Pixels
 from .posterior import Posterior
 from .problem import Data, Problem
 from .sites import sites
@@ -34,6 +36,7 @@ PARAMETERS: dict[type, tuple[str, ...]] = {
     dist.Cauchy: ("loc", "scale"),
     dist.LogNormal: ("loc", "scale"),
     dist.Bernoulli: ("logits",),
+    Pixels: ("logits",),
     dist.Categorical: ("logits",),
     dist.Poisson: ("rate",),
     dist.Exponential: ("rate",),
@@ -124,38 +127,59 @@ class _Unobserved(Messenger):
             msg["is_observed"], msg["value"] = False, None
 
 
-def _conditioned(problem: Problem) -> Callable[..., Any]:
+def conditioned(problem: Problem) -> Callable[..., Any]:
     """The model with every observed site made an ordinary one; with `Data` leaving y out does that."""
     return problem.model if isinstance(problem.data, Data) else _Unobserved()(problem.model)
 
 
-def _parts(record: Record, values: dict[str, Tensor]) -> tuple[dict[str, Any], dict[str, Tensor]]:
+def _parts(record: Record, values: Collection[str]) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """What a run computed: distributions of the sites it predicts, and its deterministic sites."""
     fixed = {n: m["value"] for n, m in record.sites.items() if is_computed(m)}
     random = {n: m["fn"] for n, m in record.sites.items() if n not in (*fixed, *values) and not is_factor(m)}
     return random, fixed
 
 
-def _vectorised(problem: Problem, values: dict[str, Tensor], arguments: Any) -> dict[str, Tensor] | None:
-    """All draws at once, or None where that is not possible (`_looped` then does it)."""
-    model, recipes = _conditioned(problem), {}
+Answer = Callable[[dict[str, Tensor]], Any]
+
+
+def _unanswered(value: dict[str, Tensor]) -> Any:
+    """No handler: the model draws what is left."""
+    return contextlib.nullcontext()
+
+
+def vectorised(
+    problem: Problem,
+    values: dict[str, Tensor],
+    arguments: Any,
+    local: Collection[str] = (),
+    answer: Answer = _unanswered,
+) -> dict[str, Tensor] | None:
+    """All draws at once, or None where that is not possible (`looped` then does it).
+
+    Args:
+        problem: The problem.
+        values: {site: (draw, *shape)}.
+        arguments: The model's (args, kwargs).
+        local: Latents of single rows, which are not predicted.
+        answer: A draw's values -> a handler that answers those.
+    """
+    model, recipes = conditioned(problem), {}
 
     def one(value: dict[str, Tensor], given: Any) -> tuple[dict[str, dict[str, Tensor]], dict[str, Tensor]]:
         args, kwargs = given
-        with Record() as record, _Nothing(), _Shared(value, problem.names["plate"]):
+        rows = answer(value)  # outside: it may run the guide
+        with Record() as record, _Nothing(), _Shared(value, problem.names["plate"]), rows:
             model(*args, **kwargs)
-        random, fixed = _parts(record, value)
+        random, fixed = _parts(record, (*value, *local))
         taken = {n: take_apart(fn) for n, fn in random.items()}
         if any(piece is None for piece in taken.values()):
             raise NotImplementedError("a distribution outside the table")
-        if any(in_plate(m, problem.names["plate"]) for n, m in record.sites.items() if n in value):
-            raise NotImplementedError("local latents are drawn anew")
         recipes.update({n: piece[0] for n, piece in taken.items() if piece})
         return {n: piece[1] for n, piece in taken.items() if piece}, fixed
 
     try:
-        params, fixed = over_draws(one, values, arguments)
-    except (RuntimeError, NotImplementedError):
+        params, fixed = over_draws(one, values, arguments, compiled=not local)
+    except (RuntimeError, NotImplementedError, Unanswerable):
         return None
     if any(torch.isnan(v).any() for v in _leaves(params, fixed)):
         return None
@@ -179,20 +203,27 @@ def _describe(fn: Any, name: str, problem: Problem, sites: int) -> dict[str, Ten
     return out
 
 
-def _looped(problem: Problem, values: dict[str, Tensor], arguments: Any) -> dict[str, Tensor]:
-    """Draw after draw, everything not answered sampled by the model itself: slower, always right."""
+def looped(
+    problem: Problem,
+    values: dict[str, Tensor],
+    arguments: Any,
+    local: Collection[str] = (),
+    answer: Answer = _unanswered,
+) -> dict[str, Tensor]:
+    """As `vectorised`, draw after draw, everything not answered sampled by the model itself: slower, always right."""
     args, kwargs = arguments
-    model, rows = _conditioned(problem), []
+    model, found = conditioned(problem), []
     for i in range(next(iter(values.values())).shape[0]):
         value = {n: v[i] for n, v in values.items()}
-        with Record() as record, _Shared(value, problem.names["plate"]):
+        rows = answer(value)
+        with Record() as record, _Shared(value, problem.names["plate"]), rows:
             model(*args, **kwargs)
-        random, fixed = _parts(record, value)
+        random, fixed = _parts(record, (*value, *local))
         out = dict(fixed)
         for name, fn in random.items():
             out |= _describe(fn, name, problem, len(random)) | {name: record.sites[name]["value"]}
-        rows.append(out)
-    return {n: torch.stack([row[n] for row in rows]) for n in rows[0]}
+        found.append(out)
+    return {n: torch.stack([each[n] for each in found]) for n in found[0]}
 
 
 @contextlib.contextmanager
@@ -203,23 +234,30 @@ def seeded(seed: int, device: torch.device) -> Iterator[None]:
         yield
 
 
+def of_draws(problem: Problem, values: dict[str, Tensor], arguments: Any, seed: int) -> dict[str, Tensor]:
+    """Predictions {name: (draw, m, ...)} at these arguments, y in the model's units."""
+    with pyro_state(validate=False), torch.no_grad(), seeded(seed, problem.tensor.device):
+        out = vectorised(problem, values, arguments)
+        return looped(problem, values, arguments) if out is None else out
+
+
 def predict(posterior: Posterior, x: Any, *, given: Tensor | None, seed: int, draws: int | None) -> dict[str, Tensor]:
     """See `Posterior.predict`."""
     problem, seed = posterior.problem, check_seed(seed)
-    if given is not None and problem.guide is None:
-        raise ValueError("given= needs a model with local latents and a guide that infers them (a VAE's encoder).")
-    values, (chains, kept) = flat_draws(posterior, draws)
-    arguments = problem.inputs(x)
-    with pyro_state(validate=False), torch.no_grad(), seeded(seed, problem.tensor.device):
-        out = _vectorised(problem, values, arguments)
-        if out is None:
-            out = _looped(problem, values, arguments)
-    scale, y = _target(problem)
+    local = local_sites(problem)
+    if local or given is not None:
+        from .row_predictive import predict_rows
+
+        out, (chains, kept) = predict_rows(posterior, x, local, given=given, seed=seed, draws=draws)
+    else:
+        values, (chains, kept) = flat_draws(posterior, draws)
+        out = of_draws(problem, values, problem.inputs(x), seed)
+    scale, y = target_of(problem)
     out = units.predictions(scale, out, y, problem.names["f"])
     return {n: v.reshape(chains, kept, *v.shape[1:]) for n, v in out.items()}
 
 
-def _target(problem: Problem) -> tuple[units.Units | None, str]:
+def target_of(problem: Problem) -> tuple[units.Units | None, str]:
     """The units of y, and the name of its site."""
     info = problem.data.info if isinstance(problem.data, Data) else {}
     if not {"y_loc", "y_scale"} & set(info):
@@ -228,62 +266,3 @@ def _target(problem: Problem) -> tuple[units.Units | None, str]:
     if site is None:
         return None, ""
     return units.of(problem.data, type(units.base(site.fn)).__name__), site.name
-
-
-def log_likelihoods(posterior: Posterior, x: Any = None, y: Tensor | None = None) -> dict[str, Tensor]:
-    """{observed site: log p of each of its rows, (chain, draw, ...)} at (x, y) or at the training data."""
-    problem = posterior.problem
-    arguments = _scored(problem, x, y)
-    values, (chains, kept) = flat_draws(posterior, None)
-    shapes: dict[str, torch.Size] = {}
-
-    def one(value: dict[str, Tensor], given: Any) -> dict[str, Tensor]:
-        with Record() as record, Values(value):
-            problem.model(*given[0], **given[1])
-        seen = {n: m for n, m in record.sites.items() if is_data(m)}
-        shapes.update({n: m["value"].shape for n, m in seen.items()})
-        return {n: _row_terms(m) for n, m in seen.items()}
-
-    with pyro_state(validate=False), torch.no_grad(), seeded(0, problem.tensor.device):
-        try:
-            out = over_draws(one, values, arguments)
-        except (RuntimeError, NotImplementedError):
-            count = chains * kept
-            rows = [one({n: v[i] for n, v in values.items()}, arguments) for i in range(count)]
-            out = {n: torch.stack([row[n] for row in rows]) for n in rows[0]}
-    terms = {n: v.reshape(chains, kept, *v.shape[1:]) for n, v in out.items()}
-    scale, target = _target(problem)
-    return {n: units.log_densities(scale, v, shapes[n]) if n == target else v for n, v in terms.items()}
-
-
-def _row_terms(msg: Any) -> Tensor:
-    """log p of each row; 0 for rows that the model masks. A scale is no part of it: it weighs rows in the fit."""
-    terms = msg["fn"].log_prob(msg["value"])
-    return terms if not isinstance(msg["mask"], Tensor) else torch.where(msg["mask"], terms, 0.0)
-
-
-def _scored(problem: Problem, x: Any, y: Tensor | None) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The model's arguments with targets in place, checked against the inputs."""
-    if (x is None) != (y is None) and isinstance(problem.data, Data):
-        raise ValueError("log_likelihood needs both x and y, or neither for the training data.")
-    if x is None:
-        return problem.arguments()
-    if isinstance(problem.data, Data):
-        like = problem.tensor
-        new: Any = Data(problem.inputs(x)[0][0], y).to(device=like.device, dtype=like.dtype)
-    else:
-        new = {**problem.data, **x}
-    scored = dataclasses.replace(problem, data=new)
-    sites(scored)  # with validation on: refuses labels outside the support and targets of another shape
-    return scored.arguments()
-
-
-def log_likelihood(posterior: Posterior, x: Any = None, y: Tensor | None = None) -> Tensor:
-    """See `Posterior.log_likelihood`."""
-    out = log_likelihoods(posterior, x, y)
-    name = posterior.problem.names["y"]
-    if name in out:
-        return out[name]
-    if len(out) == 1:
-        return next(iter(out.values()))
-    raise ValueError(f"the model observes {sorted(out)}; name the one to score: names={{'y': ...}}.")

@@ -172,6 +172,7 @@ def _validate(record: Record) -> None:
 
 HINTS = {
     "Bernoulli": "Make them 0 or 1 (y > 0.5), or take ContinuousBernoulli for shades of grey",
+    "Pixels": "Divide pixels by the largest they can be (y / 255), or take likelihood='normal'",
     "Categorical": "Labels are whole numbers from 0: recode them, or give the model more classes",
 }
 

@@ -17,7 +17,7 @@ from .checkpoint import Checkpoint, opened
 from .threads import running_on
 
 log = logging.getLogger("zoo")
-PARTS = ("method", "kind", "draws", "weights", "stats", "history", "seconds", "settings", "outcome", "warmup")
+PARTS = ("method", "kind", "draws", "weights", "stats", "history", "seconds", "settings", "outcome", "warmup", "params")
 
 
 def check_directory(checkpoint: Any, seconds: Any) -> None:

@@ -10,6 +10,7 @@ import pyro
 import torch
 from pyro.poutine.messenger import Messenger
 from torch import Tensor
+from torch.distributions import transform_to
 
 from zoo.core.handlers import Record, Values, is_deterministic, pyro_state
 from zoo.core.problem import Problem
@@ -37,6 +38,12 @@ class Layout(NamedTuple):
         """(size,) -> {name: tensor}."""
         parts = flat.split([shape.numel() for shape in self.shapes.values()])
         return {name: part.reshape(s) for (name, s), part in zip(self.shapes.items(), parts, strict=True)}
+
+    def named(self, params: Tensor) -> dict[str, Tensor]:
+        """{name: (restart, *shape)} of flat parameters (restart, size), each in its own space."""
+        each = [self.split(flat) for flat in params]
+        maps = {name: transform_to(self.constraints[name]) for name in self.shapes}
+        return {name: torch.stack([maps[name](values[name]) for values in each]).detach() for name in self.shapes}
 
 
 @contextlib.contextmanager

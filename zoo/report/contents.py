@@ -62,6 +62,8 @@ def pack(posterior: Posterior) -> tuple[dict[str, Any], Groups]:
         "dtypes": _dtypes(posterior, tensors),
     }
     groups = fit_groups(posterior) | warmup_groups(posterior) | {"zoo_data": dataset(tensors, {}, {}, drawn=False)}
+    if posterior.params:
+        groups["zoo_params"] = dataset(posterior.params, {}, {}, drawn=False)
     if posterior.history:
         groups["zoo_history"] = dataset(posterior.history, {}, {}, drawn=False)
     return facts, groups | (_kept_groups(posterior) if own else {})
@@ -71,6 +73,7 @@ def _dtypes(posterior: Posterior, tensors: dict[str, Tensor]) -> dict[str, dict[
     """{kind of array: {name: dtype}}; warm-up and weights only where there are some."""
     kinds = {"draws": posterior.draws, "stats": posterior.stats, "history": posterior.history, "data": tensors}
     kinds["weights"] = {"weight": posterior.weights} if posterior.weights is not None else {}
+    kinds |= {"params": posterior.params} if posterior.params else {}
     kinds |= {f"warmup_{part}": values for part, values in (posterior.warmup or {}).items()}
     return {kind: {name: dtype_name(value) for name, value in values.items()} for kind, values in kinds.items()}
 
@@ -97,6 +100,7 @@ def unpack(facts: dict[str, Any], groups: Groups, model: Callable[..., Any] | No
         "stats": {n: _stat(stats, n, dtypes["stats"]) for n in dtypes["stats"]},
         "history": {n: _tensor(groups["zoo_history"], n, dtypes["history"]) for n in dtypes["history"]},
         "warmup": _warmup(groups, facts),
+        "params": {n: _tensor(groups["zoo_params"], n, dtypes["params"]) for n in dtypes.get("params", {})},
         "seconds": decode(facts["seconds"]),
         "settings": decode(facts["settings"]),
         **{name: str(facts[name]) for name in ("method", "kind", "outcome")},

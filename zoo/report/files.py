@@ -4,7 +4,7 @@ Layout (`zoo_format` 1): root attributes `zoo_format`, `zoo` (one JSON string: p
 settings, names of axes) and `zoo_sha256` (of that string and all arrays). Groups that ArviZ knows: posterior,
 sample_stats, warmup_posterior, warmup_sample_stats, observed_data, constant_data, predictions_constant_data; for
 a user's own model also posterior_predictive, predictions and log_likelihood, because the file can't bring the
-model. Groups of the zoo's own: zoo_data (the data as given), zoo_history, zoo_test.
+model. Groups of the zoo's own: zoo_data (the data as given), zoo_history, zoo_params (a guide's parameters), zoo_test.
 """
 
 from __future__ import annotations

@@ -12,8 +12,8 @@ from torch import Tensor
 
 from zoo.core import units
 from zoo.core.layout import Layout, layout, observed_values
+from zoo.core.likelihoods import log_likelihoods
 from zoo.core.posterior import Posterior
-from zoo.core.predictive import log_likelihoods
 from zoo.core.problem import Data
 from zoo.core.quantities import point_sites
 from zoo.core.tensors import to_numpy

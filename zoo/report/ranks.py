@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from zoo.core.diagnostics import ess
+from zoo.core.likelihoods import log_likelihoods
 from zoo.core.posterior import Posterior
-from zoo.core.predictive import log_likelihoods
 from zoo.core.problem import Problem
 from zoo.core.quantities import quantities
 from zoo.core.tensors import to_numpy

@@ -13,6 +13,7 @@ Source: Thome, "Stochastic variational inference, Algorithm 1"; Kingma & Welling
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import time
 from collections.abc import Sequence
@@ -22,6 +23,7 @@ import torch
 from torch import Tensor
 
 from zoo.core.base_noise import Unanswerable
+from zoo.core.local import affordable_draws, local_sites
 from zoo.core.posterior import Posterior
 from zoo.core.problem import Data, Problem
 from zoo.core.randomness import seeded
@@ -41,6 +43,7 @@ logger = logging.getLogger("zoo")
 
 PARTICLES = 20_000
 CHUNK_NUMBERS = 500_000
+LOCAL_WORK = 5_000_000_000
 
 
 def fit(
@@ -118,8 +121,12 @@ def fit(
     if checkpoint is not None:
         checkpoint.unfinished = bool(climbed.reason)
     warmed = time.perf_counter()
+    local = local_sites(problem)
+    draws = affordable_draws(problem, draws, restarts) if local else draws
     values, stats = _draws(variational, climbed.params, draws, seed)
-    settings = _settings(variational, climbed, seed, family)
+    settings = _settings(variational, climbed, seed, family) | ({"draws": draws} if local else {})
+    if local and guide is not None and not isinstance(guide, str):
+        problem = dataclasses.replace(problem, guide=guide)  # which later gives the latents of new rows
     seconds = {
         "compile": climbed.compiling,
         "warmup": set_up_in + climbed.seconds,
@@ -128,6 +135,7 @@ def fit(
     return Posterior(
         problem, "svi", "iid", values, stats=stats, history=climbed.history,
         seconds=seconds, settings=settings, outcome=_outcome(climbed, stop, variational.layout.size),
+        params=variational.layout.named(climbed.params) if local else {},
     )  # fmt: skip
 
 
@@ -243,9 +251,14 @@ def _settings(fit: Fit, climbed: Climb, seed: int, guide: Any) -> dict[str, Any]
 
 
 def _estimate(fit: Fit, flat: Tensor, restart: int, seed: int) -> tuple[float, float]:
-    """ELBO of one restart on all data and its standard error: 20,000 particles, fewer for large problems."""
-    work = len(fit.problem.tensor) + fit.layout.size
-    particles = min(PARTICLES, max(200, PARTICLES * 5000 // work))
+    """ELBO of one restart on all data and its standard error: 20,000 particles, fewer for large problems.
+
+    Where rows have latents of their own each particle is an average over rows.
+    """
+    rows, size = len(fit.problem.tensor), fit.layout.size
+    particles = min(PARTICLES, max(200, PARTICLES * 5000 // (rows + size)))
+    if fit.noise_for(None) > rows:
+        particles = min(particles, max(10, LOCAL_WORK // (rows * size)))
     if fit.engine == "loop":
         particles = 500
     noise = fit.noise(seed, restart, 0, (particles,), "elbo")
