@@ -19,6 +19,7 @@ from .convergence import at_rest
 from .elbo import Terms
 from .engine import MOST_COORDINATES, has_compiler
 from .graph import COMPILING, compile_graph, trace
+from .large import is_large, large_step
 from .looped import Looped
 from .prepared import ALL, Batch, quiet
 from .track import Tensors, Track, first_state, track
@@ -91,15 +92,17 @@ def make_step(fit: Fit, rows: int | None, batch_scale: float) -> Callable[..., T
     return step
 
 
-def _ready(step: Callable[..., Tensors], engine: str, example: Tensors) -> tuple[Callable[..., Tensors], str, float]:
+def _ready(fit: Fit, source: _Source, engine: str, example: Tensors) -> tuple[Callable[..., Tensors], str, float]:
     """The step on the engine; an untraceable guide (Python control flow on its draws) runs as it is."""
-    start = time.perf_counter()
+    start, step = time.perf_counter(), make_step(fit, source.size, source.scale)
     if engine == "compiled":
         compiled = compile_graph(step, example, **SETTINGS)
         return compiled.call, compiled.engine, compiled.seconds
     if engine == "loop":
         return step, engine, 0.0
     try:
+        if is_large(fit.problem, fit.layout.size):
+            return large_step(fit, source.size, source.scale, example), "eager", time.perf_counter() - start
         return trace(step, example), "eager", time.perf_counter() - start
     except Exception:  # whatever the user's guide does to a proxy tensor
         return step, "eager", time.perf_counter() - start
@@ -134,7 +137,7 @@ def climb(
     reason, bad = "", at.bad
     if at.ended:
         return _climb(at, bad, reason)
-    step = _begin(fit, at, source, choose_engine(engine, fit, steps), make_step(fit, batch_size, source.scale), show)
+    step = _begin(fit, at, source, choose_engine(engine, fit, steps), show)
     pace = _paces(at, lr)
     watch(at.done, at.state[0])
     while not at.ended and not reason:
@@ -162,15 +165,13 @@ def climb(
     return _climb(at, bad, "" if at.ended else reason)
 
 
-def _begin(
-    fit: Fit, at: Track, source: _Source, engine: str, step: Callable[..., Tensors], show: Callable[..., None]
-) -> Callable[..., Tensors]:
+def _begin(fit: Fit, at: Track, source: _Source, engine: str, show: Callable[..., None]) -> Callable[..., Tensors]:
     """The step on its engine, which the track is told."""
     first = (*first_state(fit.start), source.block(0)[0], _paces(at, 1.0)[0], *source.rows(0, 1)(0))
     engine = engine if at.kept is None else at.kept.engine(engine)
     show(at.done, COMPILING if engine == "compiled" else "")
     with quiet():
-        step, engine, compiling = _ready(step, engine, first)
+        step, engine, compiling = _ready(fit, source, engine, first)
     at.begin(engine, compiling)
     return step
 

@@ -8,20 +8,25 @@ import torch
 from torch import Tensor
 
 from guides.supports import unconstrain
-from zoo.core.handlers import is_deterministic, scaled_log_prob
+from zoo.core.handlers import in_plate, is_deterministic, scaled_log_prob
 
 from .elbo import is_choice
 from .prepared import Guide, Messages
 
 
-def finish(q: Messages, p: Messages, points: Sequence[str]) -> tuple[dict[str, Tensor], Tensor, Tensor]:
+def finish(
+    q: Messages, p: Messages, points: Sequence[str], plate: str = "", scale: float = 1.0
+) -> tuple[dict[str, Tensor], Tensor, Tensor]:
     """A draw's values, its log density and log q, both in unconstrained space.
 
     lp = log p(y, theta) + log |dtheta / du|, logq = log q(theta) + log |dtheta / du| over the sites that have
-    a density (not points). Points that replicate what was seen count for nothing.
+    a density (not points). Points that replicate what was seen count for nothing. What lies inside `plate` counts
+    `scale` times: of a batch lp is then an estimate.
     """
     values: dict[str, Tensor] = {}
-    terms = [scaled_log_prob(m, replicas=n not in points) for n, m in p.items() if not is_deterministic(m)]
+    factors = {n: scale if scale != 1 and in_plate(m, plate) else 1.0 for n, m in p.items()}
+    kept = [(n, m) for n, m in p.items() if not is_deterministic(m)]
+    terms = [factors[n] * scaled_log_prob(m, replicas=n not in points) for n, m in kept]
     lp = torch.stack(terms).sum()
     logq = torch.zeros_like(lp) + sum(scaled_log_prob(m) for n, m in q.items() if is_choice(m) and n not in points)
     for name, msg in p.items():

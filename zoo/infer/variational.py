@@ -22,6 +22,7 @@ from zoo.core.randomness import seeded
 
 from .drawn import finish, fixed_sites
 from .elbo import Parameters, Terms, combine, is_choice, run
+from .large import few_rows
 from .prepared import (
     ALL,
     Batch,
@@ -110,10 +111,7 @@ class Variational:
         args, kwargs = self.problem.arguments()
         with quiet(), torch.no_grad(), seeded(0, params.device):
             for _ in range(2):
-                with (
-                    BaseNoise(None, params) as noise,
-                    Parameters(self.layout.split(params), self.layout.constraints),
-                ):
+                with BaseNoise(None, params) as noise, self._parameters(params):
                     draws.append(run(self.problem.model, self._with(params), args, kwargs))
         check_sites(*draws[0])
         (q1, p1), (q2, _) = draws
@@ -126,11 +124,14 @@ class Variational:
         if rows not in self._sizes:
             data: Any = self.problem.data
             given, flat = arguments(self.problem, data.x[:rows], data.y[:rows]), self.start[0]
-            with quiet(), torch.no_grad(), seeded(0, flat.device), BaseNoise(None, flat) as noise:
-                with Parameters(self.layout.split(flat), self.layout.constraints):
+            with quiet(), torch.no_grad(), seeded(0, flat.device):
+                with BaseNoise(None, flat) as noise, self._parameters(flat):
                     self._with(flat)(*given[0], **given[1])
             self._sizes[rows] = noise.used
         return self._sizes[rows]
+
+    def _parameters(self, flat: Tensor) -> Parameters:
+        return Parameters(self.layout.split(flat), self.layout.constraints)
 
     def _with(self, flat: Tensor) -> Guide:
         """The guide, reading the parameters it keeps in itself from `flat`."""
@@ -150,7 +151,7 @@ class Variational:
         guide: Guide | None = None,
     ) -> tuple[Messages, Messages]:
         args, kwargs = given
-        with BaseNoise(noise), Parameters(self.layout.split(flat), self.layout.constraints):
+        with BaseNoise(noise), self._parameters(flat):
             return run(self.problem.model, guide or self._with(flat), args, kwargs, value)
 
     def _by_row(
@@ -170,7 +171,7 @@ class Variational:
         """The guide's messages on the same draws, with parameters that carry no gradient."""
         args, kwargs = given
         drawn = {n: m["value"] for n, m in q.items() if is_choice(m) and not isinstance(m["fn"], Delta)}
-        with Parameters(self.layout.split(flat.detach()), self.layout.constraints), Values(drawn), Record() as again:
+        with self._parameters(flat.detach()), Values(drawn), Record() as again:
             self.guide(*args, **kwargs)
         return again.sites
 
@@ -239,37 +240,40 @@ class Variational:
         axis = None if batch.shared else 0
         return torch.func.vmap(function, in_dims=(0, 0, axis, axis))(params, noise, batch.x, batch.y)
 
-    def estimate(self, flat: Tensor, noise: Tensor) -> Terms:
-        """ELBO terms (draw,) on all data, one for each row of noise (draw, noise_size)."""
+    def estimate(self, flat: Tensor, noise: Tensor, batch: Batch = ALL, scale: float = 1.0) -> Terms:
+        """ELBO terms (draw,) on all data or a batch, one for each row of noise (draw, noise_for(rows))."""
         with quiet(), torch.no_grad():
-            return torch.func.vmap(lambda row: self.terms(flat, row.unsqueeze(0), None, None, 1.0))(noise)
+            return torch.func.vmap(lambda row: self.terms(flat, row.unsqueeze(0), *batch.of(0), scale))(noise)
 
-    def draw(self, flat: Tensor, noise: Tensor) -> tuple[dict[str, Tensor], Tensor, Tensor]:
-        """Values {site: (draw, *shape)}, lp (draw,) and logq (draw,) for each row of noise."""
+    def draw(
+        self, flat: Tensor, noise: Tensor, batch: Batch = ALL, scale: float = 1.0
+    ) -> tuple[dict[str, Tensor], Tensor, Tensor]:
+        """Values {site: (draw, *shape)}, lp and logq (draw,) for each row of noise; of a batch lp is an estimate."""
+        given = arguments(self.problem, *batch.of(0))
 
         def one(row: Tensor) -> Any:
-            return finish(*self._run(flat, row, self.problem.arguments()), self.points)
+            return finish(*self._run(flat, row, given), self.points, self.plate, scale)
 
         with quiet(), torch.no_grad():
             return torch.func.vmap(one)(noise)
 
     def check_vmap(self) -> None:
         """Takes one gradient and two draws as the ascent will; raises what vmap has against guide or model."""
+        batch, scale, rows = few_rows(self.problem, self.layout.size)
         with quiet():
-            self.gradient(self.start, self.noise(0, 0, 0, (len(self.start), 2)))
+            self.gradient(self.start, self.noise(0, 0, 0, (len(self.start), 2), rows=rows), batch, scale)
             if self.by_row:
-                self._check_rows()
-        self.draw(self.start[0], self.noise(0, 0, 0, (2,)))
+                self._check_rows(batch, scale, rows)
+        self.draw(self.start[0], self.noise(0, 0, 0, (2,), rows=rows), batch, scale)
 
-    def _check_rows(self) -> None:
+    def _check_rows(self, batch: Batch, scale: float, rows: int | None) -> None:
         """Falls back where rows on their own, all with one noise, do not add up to the whole."""
-        flat, noise = self.start[0], self.noise(0, 0, 0, (1,))
-        whole = self.terms(flat, noise, None, None, 1.0).elbo
-        data: Any = self.problem.data
-        each = noise.unsqueeze(1).expand(1, len(data.x), -1)
+        flat, noise = self.start[0], self.noise(0, 0, 0, (1,), rows=rows)
+        whole = self.terms(flat, noise, *batch.of(0), scale).elbo
+        each = noise.unsqueeze(1).expand(1, rows or len(self.problem.tensor), -1)
         for self.unmultiplied in (True, False):
             try:
-                if torch.allclose(self.terms(flat, each, None, None, 1.0).elbo, whole, rtol=1e-4, atol=1e-3):
+                if torch.allclose(self.terms(flat, each, *batch.of(0), scale).elbo, whole, rtol=1e-4, atol=1e-3):
                     return
             except (RuntimeError, TypeError, AttributeError, NotImplementedError):
                 continue
@@ -282,13 +286,7 @@ class Variational:
         check_batch(lambda given: self._run(self.start[0], noise, given), self.problem, rows)
 
     def noise(
-        self,
-        seed: int,
-        restart: int,
-        block: int,
-        shape: Sequence[int],
-        purpose: str = "svi",
-        rows: int | None = None,
+        self, seed: int, restart: int, block: int, shape: Sequence[int], purpose: str = "svi", rows: int | None = None
     ) -> Tensor:
         """Standard normals (*shape, noise_for(rows)), a function of (seed, restart, block, purpose) only."""
         generator = torch.Generator().manual_seed(block_seed(seed, restart, block, purpose))

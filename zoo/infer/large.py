@@ -1,0 +1,84 @@
+"""What svi does otherwise for large networks: more than 50,000 parameters, where passes over memory cost the time.
+
+    m' = m + (1 - b1) (g - m),   v' = b2 v + (1 - b2) g^2
+    x' = x + (lr / (1 - b1^t)) m' / (sqrt(v') / sqrt(1 - b2^t) + eps)
+
+That is `zoo.infer.adam` in seven passes where it takes twenty, outside of the graph that holds the gradient. Restarts
+run one after another: mapped, each convolution would become one of as many groups. What is tried before the ascent is
+tried on a few rows, and what is measured after it on as many as the time allows.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from zoo.core.problem import Data, Problem
+
+from .adam import B1, B2, EPS
+from .engine import MOST_COORDINATES
+from .graph import trace
+from .prepared import ALL, Batch
+from .rows import why_not
+from .track import Tensors
+
+log = logging.getLogger("zoo")
+FEW_ROWS = 4
+Step = Callable[..., Tensors]
+
+
+def is_large(problem: Problem, size: int) -> bool:
+    """Whether a fit of so many parameters is treated as large: for that its rows must be independent."""
+    return size > MOST_COORDINATES and not why_not(problem)
+
+
+def few_rows(problem: Problem, size: int) -> tuple[Batch, float, int | None]:
+    """The rows to try things on: some of a large fit's, with their weight n / rows and their number; else all."""
+    data = problem.data
+    if not is_large(problem, size) or not isinstance(data, Data) or len(data.x) <= FEW_ROWS:
+        return ALL, 1.0, None
+    return Batch(data.x[:FEW_ROWS], data.y[:FEW_ROWS]), len(data.x) / FEW_ROWS, FEW_ROWS  # type: ignore[index]
+
+
+def large_step(fit: Any, rows: int | None, scale: float, example: Tensors) -> Step:
+    """The step of `zoo.infer.ascent.make_step`, of a graph of one restart's gradient and Adam outside of it.
+
+    Args:
+        fit: The problem and its guide.
+        rows: Rows of a batch; None: all data.
+        scale: n / rows.
+        example: The step's arguments.
+    """
+
+    def gradient(params: Tensor, noise: Tensor, *data: Tensor) -> Tensors:
+        grad, terms = fit.gradient(params, noise, Batch(data[0], data[1], shared=rows is None) if data else ALL, scale)
+        return (grad, *terms)
+
+    def pieces(noise: Tensor, data: Tensors) -> list[Tensors]:
+        """Noise and rows of each restart."""
+        own = [data if rows is None else tuple(part[r : r + 1] for part in data) for r in range(len(noise))]
+        return [(noise[r : r + 1], *own[r]) for r in range(len(noise))]
+
+    graph = trace(gradient, (example[0][:1], *pieces(example[4], example[6:])[0]))
+
+    def step(params: Tensor, m: Tensor, v: Tensor, good: Tensor, noise: Tensor, pace: Tensor, *data: Tensor) -> Tensors:
+        each = [graph(params[r : r + 1], *piece) for r, piece in enumerate(pieces(noise, data))]
+        grad, *terms = each[0] if len(each) == 1 else map(torch.cat, zip(*each, strict=True))
+        finite = torch.isfinite(terms[0]) & torch.isfinite(grad.sum(-1))  # a sum with NaN or infinity in it is none
+        moved = (*_adam(params, m, v, grad, *pace.tolist()), params)
+        if not finite.all():
+            keep, old = finite.unsqueeze(-1), (params, m, v, good)
+            moved = tuple(torch.where(keep, new, was) for new, was in zip(moved, old, strict=True))
+        return (*moved, finite, *terms)
+
+    return step
+
+
+def _adam(x: Tensor, m: Tensor, v: Tensor, grad: Tensor, lr: float, first: float, second: float) -> Tensors:
+    m = torch.lerp(m, grad, 1 - B1)
+    v = (v * B2).addcmul_(grad, grad, value=1 - B2)
+    return torch.addcdiv(x, m, v.sqrt().div_(second**0.5).add_(EPS), value=lr / first), m, v
