@@ -26,6 +26,8 @@ _DOORS = {
     "compare": "zoo.report.distance",
     "find_gold": "zoo.report.gold",
     "loo": "zoo.report.loo",
+    "bound": "zoo.report.bound",
+    "log_marginal": "zoo.report.importance",
     "sbc": "zoo.report.sbc",
     "scores": "zoo.report.scored",
     "check_predictive": "zoo.report.predictive_checks",
@@ -47,9 +49,11 @@ if TYPE_CHECKING:
     from zoo.infer.dispatch import load as load
     from zoo.infer.dispatch import run as run
     from zoo.report.animate.write import animate as animate
+    from zoo.report.bound import bound as bound
     from zoo.report.distance import compare as compare
     from zoo.report.files import open as open
     from zoo.report.gold import find_gold as find_gold
+    from zoo.report.importance import log_marginal as log_marginal
     from zoo.report.loo import loo as loo
     from zoo.report.page.write import write_report as write_report
     from zoo.report.pictures import plot as plot
