@@ -121,6 +121,8 @@ CASES = [
     Case("autoencoder", lambda d: d + 14, columns(4), {"hidden": 1, "latent": 1, "likelihood": "normal"}),
     Case("vae", lambda d: 33, pictures(6), {"hidden": 3}, inputs=False, local=2),
     Case("vae", lambda d: 42, pictures(6), {"hidden": (), "latent": 6, "binarise": True}, inputs=False, local=6),
+    Case("cvae", lambda d: 3 * d + 33, pictures(6), {"hidden": 3}, local=2),
+    Case("cvae", lambda d: d + 12, columns(4), {"hidden": 1, "likelihood": "normal"}, local=2),
     Case("vae", lambda d: d + 12, columns(4), {"hidden": 1, "likelihood": "normal"}, local=2),
 ]
 

