@@ -27,16 +27,20 @@ Source: Gal, "Dropout as a Bayesian approximation: LeNet on MNIST"; Thome, "MC d
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import pyro
 import pyro.distributions as dist
+import torch
 from torch import Tensor
 from torch.nn import functional
 
 from guides.bernoulli_dropout import bernoulli_dropout
+from zoo.core.averaging import averaged as core_averaged
 from zoo.core.checks import positive, whole, widths
+from zoo.core.posterior import Posterior
 from zoo.core.problem import Data
 from zoo.core.rates import drop_rates
 from zoo.data import images, labels
@@ -100,6 +104,48 @@ def guide(
 ) -> Callable[..., dict[str, Tensor]]:
     """q: dropout at the model's own p and where."""
     return bernoulli_dropout(model, rates_of, mask=mask, bias=bias, point=point)
+
+
+def features(posterior: Posterior, x: Any = None) -> Tensor:
+    """h_3, what the last layer sees: inputs of `softmax_regression`, whose weights then are w_4 and b_4.
+
+    Args:
+        posterior: One draw a fit, of `map` or `averaged`; of more draws the features are averaged.
+        x: Images (m, channels, h, w); None: the training images.
+
+    Returns:
+        (m, inputs of the last layer).
+    """
+    (images_, _), hyper = posterior.problem.inputs(x)
+    options = {name: hyper[name] for name in ("channels", "hidden", "kernel") if name in hyper}
+    values = {name: value.flatten(0, 1) for name, value in posterior.draws.items()}
+
+    def one(draw: dict[str, Tensor]) -> Tensor:
+        dense = widths("hidden", options.get("hidden", HIDDEN))
+        h = _network(
+            images_,
+            lambda name, *_: draw[name],
+            options.get("channels", CHANNELS),
+            options.get("kernel", KERNEL),
+            dense,
+        )
+        return h.relu() if dense else h
+
+    count = len(next(iter(values.values())))
+    return torch.stack([one({name: value[i] for name, value in values.items()}) for i in range(count)]).mean(0)
+
+
+def averaged(posterior: Posterior, *, dropped: bool = True) -> Posterior:
+    """The network of averaged weights, (1 - p) M, as a posterior of one point; dropped=False: of M itself.
+
+    Args:
+        posterior: A fit by this file's guide; of another one its draws' mean is taken.
+        dropped: Whether weights are scaled by 1 - p.
+    """
+    names = inspect.signature(rates_of).parameters
+    rates = rates_of(**{name: value for name, value in posterior.problem.hyper.items() if name in names})
+    own = posterior.settings.get("guide") == guide.__name__
+    return core_averaged(posterior, {f"w{i + 1}": p for i, p in enumerate(rates)} if own else {}, dropped=dropped)
 
 
 def rates_of(p: Any = P, where: str = "inner", channels: Any = CHANNELS, hidden: Any = HIDDEN, **_: Any) -> list[float]:

@@ -89,8 +89,7 @@ def scores_by_passes(f: Tensor, y: Tensor, tau: float, counts: Sequence[int] = C
     Source: Leal-Taixe, "MC dropout: test error against the number of passes"; Gal & Ghahramani 2015.
     """
     _check(f, tau)
-    if wrong := [count for count in counts if not 1 <= count <= len(f)]:
-        raise ValueError(f"counts must lie between 1 and the {len(f)} passes, got {wrong}. Run more: draws=1000.")
+    _check_counts(counts, len(f))
     found = []
     for count in counts:
         groups = f[: len(f) // count * count].reshape(-1, count, *f.shape[1:])
@@ -98,6 +97,45 @@ def scores_by_passes(f: Tensor, y: Tensor, tau: float, counts: Sequence[int] = C
         log_lik = torch.stack([log_likelihood_of_passes(group, y, tau).mean() for group in groups]).mean()
         found.append(torch.stack([square.sqrt(), log_lik]))
     return torch.stack(found)
+
+
+def class_scores_by_passes(probs: Tensor, y: Tensor, counts: Sequence[int] = COUNTS) -> Tensor:
+    """Error and log likelihood of class probabilities that are averaged over T passes, for T = 1, 2, 5, ...
+
+    error(T) = share of rows whose largest (1 / T) sum_t p_t is another class
+    log likelihood(T) = mean over rows of log (1 / T) sum_t p_t(y_i)
+
+    Groups of T as in `scores_by_passes`.
+
+    Args:
+        probs: Probabilities of each pass (S, m, k).
+        y: Labels (m,) of 0 ... k - 1.
+        counts: Numbers of passes T, each at most S.
+
+    Returns:
+        (len(counts), 2): error and log likelihood a row.
+
+    Raises:
+        ValueError: For another shape, and a T that is not among 1 ... S.
+
+    Source: Gal, "LeNet on MNIST: test error, dropout in all layers or inner ones"; Gal & Ghahramani 2015.
+    """
+    if probs.dim() != 3:
+        raise ValueError(
+            f"passes must be probabilities (T, m, k), got {tuple(probs.shape)}. Give fit.predict's mean[0]."
+        )
+    _check_counts(counts, len(probs))
+    found, rows = [], torch.arange(len(y), device=y.device)
+    for count in counts:
+        mean = probs[: len(probs) // count * count].reshape(-1, count, *probs.shape[1:]).mean(1)
+        error = (mean.argmax(-1) != y).to(probs.dtype).mean()
+        found.append(torch.stack([error, mean[:, rows, y].log().mean()]))
+    return torch.stack(found)
+
+
+def _check_counts(counts: Sequence[int], passes: int) -> None:
+    if wrong := [count for count in counts if not 1 <= count <= passes]:
+        raise ValueError(f"counts must lie between 1 and the {passes} passes, got {wrong}. Run more: draws=1000.")
 
 
 def _check(f: Tensor, tau: float) -> None:

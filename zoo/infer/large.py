@@ -18,16 +18,19 @@ import torch
 from torch import Tensor
 
 from zoo.core.problem import Data, Problem
+from zoo.core.sites import sites
 
 from .adam import B1, B2, EPS
 from .engine import MOST_COORDINATES
 from .graph import trace
 from .prepared import ALL, Batch
 from .rows import why_not
+from .stream import CAP
 from .track import Tensors
 
 log = logging.getLogger("zoo")
 FEW_ROWS = 4
+LP_WORK, LP_ROWS = 10_000_000_000, 100  # draws x rows x parameters that lp may take, and the least rows for it
 Step = Callable[..., Tensors]
 
 
@@ -42,6 +45,36 @@ def few_rows(problem: Problem, size: int) -> tuple[Batch, float, int | None]:
     if not is_large(problem, size) or not isinstance(data, Data) or len(data.x) <= FEW_ROWS:
         return ALL, 1.0, None
     return Batch(data.x[:FEW_ROWS], data.y[:FEW_ROWS]), len(data.x) / FEW_ROWS, FEW_ROWS  # type: ignore[index]
+
+
+def draws_that_fit(fit: Any, draws: int) -> int:
+    """How many draws of each restart to take: all, or as many as hold 1e8 values, which is said."""
+    values = len(fit.start) * sum(site.shape.numel() for site in sites(fit.problem).latent.values())
+    most = max(2, CAP // max(1, values))
+    if draws <= most:
+        return draws
+    log.warning(
+        "svi: %d draws of %d numbers are more than %g values: %d are taken. Ask for no more than that: draws=%d.",
+        draws, values, CAP, most, most,
+    )  # fmt: skip
+    return most
+
+
+def measured_rows(fit: Any, draws: int) -> tuple[Batch, float, int | None]:
+    """The rows that each draw's lp is measured on, n / rows, and their number; None: all.
+
+    The draws of a large network ask for a pass over all data each. Where that is too much, lp is estimated by evenly
+    spaced rows, and that is said; nothing that needs lp - logq exactly is then possible, so logq is left out.
+    """
+    data, size = fit.problem.data, fit.layout.size
+    if not is_large(fit.problem, size) or not isinstance(data, Data):
+        return ALL, 1.0, None
+    n, rows = len(data.x), max(LP_ROWS, LP_WORK // (draws * len(fit.start) * size))
+    if rows >= n:
+        return ALL, 1.0, None
+    log.info("svi: lp of the draws is estimated by %d of the %d rows", rows, n)
+    places = torch.linspace(0, n - 1, rows).round().long().to(data.x.device)
+    return Batch(data.x[places], data.y[places]), n / rows, rows  # type: ignore[index]
 
 
 def large_step(fit: Any, rows: int | None, scale: float, example: Tensors) -> Step:

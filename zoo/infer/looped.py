@@ -108,11 +108,14 @@ class Looped:
             rows = [self._terms(int(seed), self.problem.arguments(), 1.0) for seed in noise[:, 0]]
         return Terms(*(torch.stack(values) for values in zip(*rows, strict=True)))
 
-    def draw(self, flat: Tensor, noise: Tensor) -> tuple[dict[str, Tensor], Tensor, Tensor]:
+    def draw(
+        self, flat: Tensor, noise: Tensor, batch: Batch = ALL, scale: float = 1.0
+    ) -> tuple[dict[str, Tensor], Tensor, Tensor]:
         """Values {site: (draw, *shape)}, lp (draw,) and logq (draw,), one for each seed (draw, 1)."""
+        given = arguments(self.problem, *batch.of(0))
         with quiet(), torch.no_grad():
             self._put(flat)
-            rows = [finish(*self._run(int(s), self.problem.arguments()), self.points) for s in noise[:, 0]]
+            rows = [finish(*self._run(int(s), given), self.points, self.plate, scale) for s in noise[:, 0]]
         values = {name: torch.stack([row[0][name] for row in rows]) for name in rows[0][0]}
         return values, torch.stack([row[1] for row in rows]), torch.stack([row[2] for row in rows])
 

@@ -32,6 +32,7 @@ from zoo.infer.checkpoint import Checkpoint
 from zoo.infer.convergence import at_rest, still_climbing
 from zoo.infer.families import choose, make
 from zoo.infer.interrupt import stoppable
+from zoo.infer.large import draws_that_fit, measured_rows
 from zoo.infer.looped import Looped
 from zoo.infer.prepared import HiddenParameters, prepare
 from zoo.infer.progress import progress as progress_bar
@@ -215,14 +216,16 @@ def set_up(
 
 def _draws(fit: Fit, params: Tensor, draws: int, seed: int) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
     """{site: (restart, draw, *shape)} and stats lp, logq (restart, draw)."""
-    chunk = _chunk(fit)
-    rows = []
+    draws = draws_that_fit(fit, draws)
+    batch, scale, some = measured_rows(fit, draws)
+    rows, chunk = [], _chunk(fit)
     for r, flat in enumerate(params):
-        parts = [fit.draw(flat, part) for part in fit.noise(seed, r, 0, (draws,), "draws").split(chunk)]
+        noise = fit.noise(seed, r, 0, (draws,), "draws", rows=some)
+        parts = [fit.draw(flat, part, batch, scale) for part in noise.split(chunk)]
         values = {name: torch.cat([part[0][name] for part in parts]) for name in parts[0][0]}
         rows.append((values, torch.cat([part[1] for part in parts]), torch.cat([part[2] for part in parts])))
     stats = {"lp": torch.stack([row[1] for row in rows]), "logq": torch.stack([row[2] for row in rows])}
-    if fit.no_density:
+    if fit.no_density or some:
         del stats["logq"]
     return {name: torch.stack([row[0][name] for row in rows]) for name in rows[0][0]}, stats
 
