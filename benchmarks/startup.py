@@ -5,6 +5,7 @@ python benchmarks/startup.py
 
 from __future__ import annotations
 
+import argparse
 import statistics
 import subprocess
 import sys
@@ -28,6 +29,11 @@ def milliseconds(command: list[str]) -> float:
     return statistics.median(found)
 
 
-if __name__ == "__main__":
+def main() -> None:
+    argparse.ArgumentParser(description=__doc__.splitlines()[0]).parse_args()
     for name, command in COMMANDS.items():
         print(f"{name:14} {milliseconds(command):6.0f} ms")
+
+
+if __name__ == "__main__":
+    main()
