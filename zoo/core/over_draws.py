@@ -43,13 +43,22 @@ def over_draws(one: One, values: Values, data: Any, compiled: bool = True) -> An
             return _compiled(one, values, data, max(1, COMPILED_CHUNK // rows))
         except (RuntimeError, NotImplementedError, TypeError, ValueError) as error:  # of a model that can't be traced
             log.info("predicting uncompiled: %s", str(error).partition("\n")[0][:200])
-    return torch.func.vmap(lambda value: one(value, data), chunk_size=max(1, CHUNK // rows))(values)
+    chunk = max(1, CHUNK // (rows * pixels_of(data)))
+    return torch.func.vmap(lambda value: one(value, data), chunk_size=chunk)(values)
 
 
 def rows_of(data: Any) -> int:
     """Rows of the longest tensor among the model's arguments; 1 where there is none."""
     sizes = [leaf.shape[0] for leaf in pytree.tree_leaves(data) if isinstance(leaf, Tensor) and leaf.dim()]
     return max([1, *sizes])
+
+
+def pixels_of(data: Any) -> int:
+    """Pixels of a row where some argument holds images (n, channels, height, width); else 1."""
+    images = [
+        leaf.shape[2:].numel() for leaf in pytree.tree_leaves(data) if isinstance(leaf, Tensor) and leaf.dim() > 3
+    ]
+    return max([1, *images])
 
 
 def _pays(values: Values, rows: int) -> bool:

@@ -73,9 +73,10 @@ def put_together(recipe: Recipe, params: dict[str, Tensor]) -> Any:
 
 
 def moments(fn: Any) -> tuple[Tensor, Tensor]:
-    """Mean and variance; for a class label the probabilities (..., k) and p (1 - p)."""
-    if isinstance(fn, dist.Categorical):
-        return fn.probs, fn.probs * (1 - fn.probs)
+    """Mean and variance; for a class label, or one a pixel, the probabilities (..., k) and p (1 - p)."""
+    base = units.base(fn)
+    if isinstance(base, dist.Categorical):
+        return base.probs, base.probs * (1 - base.probs)
     return fn.mean, fn.variance
 
 

@@ -230,9 +230,15 @@ def _draws(fit: Fit, params: Tensor, draws: int, seed: int) -> tuple[dict[str, T
     return {name: torch.stack([row[0][name] for row in rows]) for name in rows[0][0]}, stats
 
 
+def _rows(fit: Fit) -> int:
+    """How many rows the data have; images have one a pixel, since each layer computes something at every one."""
+    x = fit.problem.tensor
+    return len(x) * (x.shape[2:].numel() if x.dim() > 3 else 1)
+
+
 def _chunk(fit: Fit) -> int:
     """Draws at once: bounded memory whatever the size of data and guide."""
-    return max(1, CHUNK_NUMBERS // (len(fit.problem.tensor) + fit.layout.size + 1))
+    return max(1, CHUNK_NUMBERS // (_rows(fit) + fit.layout.size + 1))
 
 
 def _settings(fit: Fit, climbed: Climb, seed: int, guide: Any) -> dict[str, Any]:
@@ -256,12 +262,12 @@ def _settings(fit: Fit, climbed: Climb, seed: int, guide: Any) -> dict[str, Any]
 def _estimate(fit: Fit, flat: Tensor, restart: int, seed: int) -> tuple[float, float]:
     """ELBO of one restart on all data and its standard error: 20,000 particles, fewer for large problems.
 
-    Where rows have latents of their own each particle is an average over rows.
+    Where rows have latents of their own each particle is an average over rows; of images a few must do.
     """
-    rows, size = len(fit.problem.tensor), fit.layout.size
+    rows, size = _rows(fit), fit.layout.size
     particles = min(PARTICLES, max(200, PARTICLES * 5000 // (rows + size)))
-    if fit.noise_for(None) > rows:
-        particles = min(particles, max(10, LOCAL_WORK // (rows * size)))
+    if fit.noise_for(None) > rows or rows > len(fit.problem.tensor):
+        particles = min(particles, 200, max(10, LOCAL_WORK // (rows * size)))
     if fit.engine == "loop":
         particles = 500
     noise = fit.noise(seed, restart, 0, (particles,), "elbo")
