@@ -47,6 +47,12 @@ def layout(posterior: Posterior) -> Layout:
     return stored if stored is not None else trace_layout(posterior.problem)
 
 
+def row_latents(posterior: Posterior) -> tuple[str, ...]:
+    """Sites among the draws that have a value for each row of the data."""
+    plan, plate = layout(posterior), posterior.problem.names["plate"]
+    return tuple(name for name in posterior.draws if plate in plan.dims.get(name, ()))
+
+
 def trace_layout(problem: Problem) -> Layout:
     """Names axes by the plates they stand in, feature axes by `info["x_names"]`, others `<site>_dim_<i>`.
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from .layout import layout
+from .layout import layout, row_latents
 from .posterior import Posterior
 from .problem import Data
 from .tensors import to_numpy
@@ -63,7 +63,7 @@ def quantities(posterior: Posterior, predicted: dict[str, Tensor]) -> dict[str, 
     plan, problem = layout(posterior), posterior.problem
     names = list(problem.compare or (problem.names["f"],))
     if problem.compare is None and problem.names["f"] not in predicted:
-        names = [name for name in posterior.draws if problem.names["plate"] not in plan.dims.get(name, ())]
+        names = [name for name in posterior.draws if name not in row_latents(posterior)]
     if plan.classifies and "mean" in predicted:
         names.append("mean")
     names += [name for name in plan.bounded if name not in names]

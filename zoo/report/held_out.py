@@ -10,7 +10,7 @@ from torch import Tensor
 
 from zoo.core import units
 from zoo.core.diagnostics import weighted_mean
-from zoo.core.layout import layout
+from zoo.core.layout import layout, row_latents
 from zoo.core.posterior import Posterior
 from zoo.core.problem import Data
 from zoo.core.tensors import to_numpy
@@ -18,6 +18,7 @@ from zoo.data.files import is_table
 from zoo.data.ready import new_inputs, new_rows
 
 from .agreement import entropy, probabilities
+from .importance import integrated
 from .marginals import equally_weighted
 from .repeated import repeated
 from .scores import log_densities
@@ -65,12 +66,10 @@ def held_out(posterior: Posterior, data: Any = None) -> Rows:
     """
     x, y, on = _chosen(posterior.problem.data, data)
     predicted = posterior.predict(x)
-    terms = to_numpy(posterior.log_likelihood(x, y) if x is not None else posterior.log_likelihood())
     weights = _weights(posterior)
-    terms = terms.reshape(*terms.shape[:2], len(y), -1).sum(axis=-1)
     p, family = probabilities(posterior, predicted), layout(posterior).family
     target = to_numpy(units.targets(units.of(posterior.problem.data, family), y.double()))
-    log_lik, unlike = log_densities(terms, weights), _unlike(posterior, predicted)
+    log_lik, unlike = _log_lik(posterior, x, y, weights), _unlike(posterior, predicted)
     if p is not None:
         labels = target.argmax(axis=-1) if family == "OneHotCategorical" else target
         return Rows(on, labels.reshape(-1), p, None, None, log_lik, 1 - p.max(axis=1), unlike)
@@ -78,6 +77,14 @@ def held_out(posterior: Posterior, data: Any = None) -> Rows:
     mean, sd = _moments(predicted, weights, draws.shape[1])
     sd = draws.std(axis=0) if sd is None else sd
     return Rows(on, target.reshape(-1), None, mean, draws, log_lik, sd, unlike)
+
+
+def _log_lik(posterior: Posterior, x: Any, y: Tensor, weights: Array | None) -> Array:
+    """Log predictive densities (m,); rows' own latents integrated out, NaN where the fit has no guide to do it by."""
+    if row_latents(posterior):
+        return integrated(posterior, x, y)
+    terms = to_numpy(posterior.log_likelihood(x, y) if x is not None else posterior.log_likelihood())
+    return log_densities(terms.reshape(*terms.shape[:2], len(y), -1).sum(axis=-1), weights)
 
 
 def unlikeness(posterior: Posterior, inputs: Any) -> Array:

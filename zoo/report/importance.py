@@ -10,12 +10,15 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from zoo.core.likelihoods import log_likelihood
 from zoo.core.local import local_sites
 from zoo.core.posterior import Posterior, check_posteriors
+from zoo.core.tensors import to_numpy
 
 from .row_terms import row_terms
 
@@ -46,3 +49,18 @@ def log_marginal(posterior: Posterior, x: Any = None, y: Any = None, *, draws: i
     found = row_terms(posterior, x, y, draws=draws, seed=seed)
     log_weights = [terms.log_likelihood + terms.log_prior - terms.log_q for terms in found]
     return torch.stack([each.logsumexp(0) - math.log(len(each)) for each in log_weights])
+
+
+def integrated(posterior: Posterior, x: Any, y: Tensor) -> NDArray[np.float64]:
+    """log p(y_i) (m,), chains averaged, for scores; NaN where the fit has no guide that infers rows' latents.
+
+    Args:
+        posterior: A fit of a model whose rows have latents.
+        x: (m, d), or None for the training data.
+        y: (m, ...).
+    """
+    try:
+        found = log_marginal(posterior, x, None if x is None else y)
+    except ValueError:
+        return np.full(len(y), np.nan)
+    return to_numpy(found.logsumexp(0) - math.log(len(found)))

@@ -10,10 +10,12 @@ from torch import Tensor
 
 from zoo.core import units
 from zoo.core.diagnostics import weighted_mean
-from zoo.core.layout import layout
+from zoo.core.layout import layout, row_latents
 from zoo.core.posterior import Posterior
 from zoo.core.problem import Data
 from zoo.core.tensors import to_numpy
+
+from .importance import integrated
 
 Array = NDArray[np.float64]
 
@@ -122,6 +124,11 @@ def headline(posterior: Posterior, predicted: dict[str, Tensor]) -> dict[str, An
     plan = layout(posterior)
     mean = weighted_mean(to_numpy(predicted["mean"]), weights)
     target = to_numpy(units.targets(units.of(data, plan.family), y))
+    if row_latents(posterior):
+        rows = integrated(posterior, data.x_test if test else None, y)
+        same = mean.shape == target.shape and not plan.classifies
+        error = rmse(mean, target) if same else np.nan
+        return out | {"scored_on": "test" if test else "train", "rmse": error, "log_lik": float(rows.mean())}
     terms = to_numpy(posterior.log_likelihood(data.x_test, y) if test else posterior.log_likelihood())
     terms = terms.reshape(*terms.shape[:2], len(target), -1).sum(axis=-1)
     out["scored_on"] = "test" if test else "train"
