@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 
+import pyro
+import pyro.distributions as dist
 import pytest
 import torch
 
@@ -36,6 +39,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iter
     monkeypatch.setattr(over_draws, "CHUNK", 4 * ROWS)
     monkeypatch.setattr(over_draws, "COMPILED_CHUNK", 4 * ROWS)
     monkeypatch.setattr(over_draws, "LEAST_WORK", 1 if request.param == "compiled" else 10**18)
+    monkeypatch.setattr(over_draws, "_graphs", {})
     seen: list[str] = []
     compile_graph = graph.compile_graph
 
@@ -71,6 +75,36 @@ def test_one_draw_and_another_number_of_rows(way: str) -> None:
 def test_the_same_call_gives_the_same_bits(way: str) -> None:
     first, second = (posterior().predict(seed=3) for _ in range(2))
     assert all(torch.equal(first[name], second[name]) for name in first)
+
+
+@pytest.mark.slow
+def test_a_graph_is_traced_once_for_the_zoos_models_and_anew_for_anybody_elses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A user's function may read what has changed since: a kept graph would go on with the old."""
+    monkeypatch.setattr(over_draws, "LEAST_WORK", 1)
+    monkeypatch.setattr(over_draws, "_graphs", {})
+    traced, trace = [], over_draws._trace
+    monkeypatch.setattr(over_draws, "_trace", lambda *args: traced.append(1) or trace(*args))
+    fit, x = posterior(), torch.linspace(-1, 1, 3)[:, None]
+    first, again = fit.predict(x), posterior(seed=1).predict(x)
+    assert len(traced) == 1
+    assert not torch.equal(first["f"], again["f"])
+    fit.predict(x[:2]), fit.log_likelihood(x, x[:, 0])  # other shapes, another question
+    assert len(traced) == 3
+    relu = dataclasses.replace(fit.problem, hyper={**fit.problem.hyper, "activation": "relu"})
+    assert not torch.equal(dataclasses.replace(fit, problem=relu).predict(x)["f"], first["f"])
+    assert len(traced) == 4
+    gain = {"by": 1.0}
+
+    def mine(x, y=None, **hyper):
+        w = pyro.sample("w1", dist.Normal(x.new_zeros(1, 3), 1.0).to_event(2))
+        f = pyro.deterministic("f", gain["by"] * (x @ w).sum(-1))
+        with pyro.plate("data", x.shape[0]):
+            pyro.sample("y", dist.Normal(f, 1.0), obs=y)
+
+    own = dataclasses.replace(fit, problem=zoo.Problem("mine", mine, fit.problem.data))
+    before = own.predict(x)["f"]
+    gain["by"] = 2.0
+    torch.testing.assert_close(own.predict(x)["f"], 2 * before)
 
 
 def test_the_rule_counts_draws_rows_and_latent_numbers(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from .handlers import Record, Values, is_data, pyro_state
 from .local import local_sites
 from .over_draws import over_draws
 from .posterior import Posterior
-from .predictive import flat_draws, seeded, target_of
+from .predictive import flat_draws, known_as, seeded, target_of
 from .problem import Data, Problem
 from .sites import sites
 
@@ -28,22 +28,21 @@ def log_likelihoods(posterior: Posterior, x: Any = None, y: Tensor | None = None
         )
     arguments = _scored(problem, x, y)
     values, (chains, kept) = flat_draws(posterior, None)
-    shapes: dict[str, torch.Size] = {}
 
-    def one(value: dict[str, Tensor], given: Any) -> dict[str, Tensor]:
+    def one(value: dict[str, Tensor], given: Any) -> tuple[dict[str, Tensor], dict[str, torch.Size]]:
         with Record() as record, Values(value):
             problem.model(*given[0], **given[1])
         seen = {n: m for n, m in record.sites.items() if is_data(m)}
-        shapes.update({n: m["value"].shape for n, m in seen.items()})
-        return {n: _row_terms(m) for n, m in seen.items()}
+        return {n: _row_terms(m) for n, m in seen.items()}, {n: m["value"].shape for n, m in seen.items()}
 
     with pyro_state(validate=False), torch.no_grad(), seeded(0, problem.tensor.device):
         try:
-            out = over_draws(one, values, arguments)
+            out, shapes = over_draws(one, values, arguments, known_as=known_as(problem, "log_likelihood"))
         except (RuntimeError, NotImplementedError):
             count = chains * kept
             rows = [one({n: v[i] for n, v in values.items()}, arguments) for i in range(count)]
-            out = {n: torch.stack([row[n] for row in rows]) for n in rows[0]}
+            shapes = rows[0][1]
+            out = {n: torch.stack([row[n] for row, _ in rows]) for n in rows[0][0]}
     terms = {n: v.reshape(chains, kept, *v.shape[1:]) for n, v in out.items()}
     scale, target = target_of(problem)
     return {n: units.log_densities(scale, v, shapes[n]) if n == target else v for n, v in terms.items()}
