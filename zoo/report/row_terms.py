@@ -11,11 +11,12 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
+from pyro.distributions import Delta
 from torch import Tensor
 from torch.distributions import Independent, Normal, kl_divergence
 
 from zoo.core import units
-from zoo.core.handlers import Record, Values, in_plate, is_data, is_deterministic, pyro_state
+from zoo.core.handlers import Record, Values, in_plate, is_data, is_deterministic, pyro_state, scaled_log_prob
 from zoo.core.local import NOISE, RowNoise, at, codes, guide_messages, guide_of, local_sites, of_chain
 from zoo.core.posterior import Posterior
 from zoo.core.predictive import seeded, target_of
@@ -98,12 +99,16 @@ def _of_draw(guide: Any, problem: Problem, params: Draws, fixed: Draws) -> Calla
         seen = [_log_prob(m) for m in p.values() if is_data(m) and in_plate(m, plate)]
         log_p, log_q = _sum([_log_prob(p[n]) for n in rows]), _sum([_log_prob(q[n]) for n in rows])
         others = [n for n, m in p.items() if not m["is_observed"] and not is_deterministic(m) and n not in rows]
-        points = [n for n in others if type(q[n]["fn"]).__name__ == "Delta"]
-        weights = [site_kl(q[n], p[n], True, n in points) for n in others]
+        weights = [_weight_kl(q[n], p[n]) for n in others]
         kl = _sum([_kl(q[n], p[n]) for n in rows])
         return _sum(seen), log_p, log_q, kl, _sum(weights) if weights else kl.new_zeros((), dtype=torch.float64)
 
     return one
+
+
+def _weight_kl(q: Any, p: Any) -> Tensor:
+    """KL of a site outside the plate; minus the log prior of a point."""
+    return -scaled_log_prob(p, replicas=False) if isinstance(q["fn"], Delta) else site_kl(q, p, True)
 
 
 def _log_prob(msg: Any) -> Tensor:
