@@ -16,6 +16,7 @@ from tests.test_guides import own, schools, variational
 from zoo.__main__ import main
 from zoo.core.handlers import LogProb
 from zoo.core.randomness import seeded
+from zoo.infer import estimate
 from zoo.infer.adam import Pace, adam, schedule
 from zoo.infer.ascent import choose_engine
 from zoo.infer.batches import batch_rows
@@ -436,7 +437,26 @@ def test_restarts_are_independent_runs_on_the_chain_axis() -> None:
     torch.testing.assert_close(together.draws["w"][:1], alone.draws["w"])
     assert not torch.allclose(together.history["elbo"][0], together.history["elbo"][1])
     assert len(together.settings["elbo_restarts"]) == 3
-    assert together.settings["elbo"] == max(together.settings["elbo_restarts"])
+    assert together.settings["elbo"] == together.settings["elbo_restarts"][together.settings["best"]]
+
+
+def test_restarts_share_the_particles_and_the_best_gets_them_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """ELBO and error of the best are those of a fit alone; the twin that shares them all out has a larger error."""
+    monkeypatch.setattr(estimate, "LEAST", 500)
+    fit = svi.set_up(line(), "normal", {}, (), 4, seed=0)
+    params = fit.start.clone()
+    params[2] -= 3 * params[2]
+    found = estimate.estimate(fit, params, seed=0)
+    alone = estimate._of(fit, params[found.best], found.best, 0, estimate.particles(fit))
+    shared = estimate._of(fit, params[found.best], found.best, 0, estimate.particles(fit) // 4)
+    assert (found.elbo, found.error) == alone
+    assert found.best != 2
+    assert found.each[2] < found.elbo == found.each[found.best]
+    assert shared[1] > 1.5 * found.error
+    elbo = fit.estimate(params[0], fit.noise(0, 0, 0, (estimate.particles(fit) // 4,), "elbo")).elbo
+    assert estimate._of(fit, params[0], 0, 0, len(elbo)) == pytest.approx(
+        (float(elbo.mean()), float(elbo.std() / len(elbo) ** 0.5)), rel=1e-6
+    )
 
 
 def test_a_seed_gives_the_same_bits_and_leaves_the_generator_alone() -> None:

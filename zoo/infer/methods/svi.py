@@ -30,6 +30,7 @@ from zoo.core.randomness import seeded
 from zoo.infer.ascent import Climb, Fit, climb
 from zoo.infer.checkpoint import Checkpoint
 from zoo.infer.convergence import at_rest, still_climbing
+from zoo.infer.estimate import chunk, estimate
 from zoo.infer.families import choose, make
 from zoo.infer.interrupt import stoppable
 from zoo.infer.large import draws_that_fit, measured_rows
@@ -41,10 +42,6 @@ from zoo.infer.seeds import block_seed
 from zoo.infer.variational import Variational
 
 logger = logging.getLogger("zoo")
-
-PARTICLES = 20_000
-CHUNK_NUMBERS = 500_000
-LOCAL_WORK = 5_000_000_000
 
 
 def fit(
@@ -218,10 +215,10 @@ def _draws(fit: Fit, params: Tensor, draws: int, seed: int) -> tuple[dict[str, T
     """{site: (restart, draw, *shape)} and stats lp, logq (restart, draw)."""
     draws = draws_that_fit(fit, draws)
     batch, scale, some = measured_rows(fit, draws)
-    rows, chunk = [], _chunk(fit)
+    rows, at_once = [], chunk(fit)
     for r, flat in enumerate(params):
         noise = fit.noise(seed, r, 0, (draws,), "draws", rows=some)
-        parts = [fit.draw(flat, part, batch, scale) for part in noise.split(chunk)]
+        parts = [fit.draw(flat, part, batch, scale) for part in noise.split(at_once)]
         values = {name: torch.cat([part[0][name] for part in parts]) for name in parts[0][0]}
         rows.append((values, torch.cat([part[1] for part in parts]), torch.cat([part[2] for part in parts])))
     stats = {"lp": torch.stack([row[1] for row in rows]), "logq": torch.stack([row[2] for row in rows])}
@@ -230,49 +227,21 @@ def _draws(fit: Fit, params: Tensor, draws: int, seed: int) -> tuple[dict[str, T
     return {name: torch.stack([row[0][name] for row in rows]) for name in rows[0][0]}, stats
 
 
-def _rows(fit: Fit) -> int:
-    """How many rows the data have; images have one a pixel, since each layer computes something at every one."""
-    x = fit.problem.tensor
-    return len(x) * (x.shape[2:].numel() if x.dim() > 3 else 1)
-
-
-def _chunk(fit: Fit) -> int:
-    """Draws at once: bounded memory whatever the size of data and guide."""
-    return max(1, CHUNK_NUMBERS // (_rows(fit) + fit.layout.size + 1))
-
-
 def _settings(fit: Fit, climbed: Climb, seed: int, guide: Any) -> dict[str, Any]:
-    elbo, error = zip(*(_estimate(fit, flat, r, seed) for r, flat in enumerate(climbed.params)), strict=True)
-    best = max(range(len(elbo)), key=lambda r: (elbo[r] == elbo[r], elbo[r]))
+    found = estimate(fit, climbed.params, seed)
     return {
         "engine": climbed.engine,
         "guide": guide if isinstance(guide, str) else getattr(guide, "__name__", type(guide).__name__),
         "point": list(fit.points),
         "steps_taken": climbed.history["elbo"].shape[1],
-        "elbo": elbo[best],
-        "elbo_se": error[best],
-        "elbo_restarts": list(elbo),
-        "best": best,
+        "elbo": found.elbo,
+        "elbo_se": found.error,
+        "elbo_restarts": found.each,
+        "best": found.best,
         # A point has no density: its ELBO is log p(y, m) and bounds nothing.
         "elbo_is_bound": not fit.points and not fit.no_density,
         "no_density": fit.no_density,
     }
-
-
-def _estimate(fit: Fit, flat: Tensor, restart: int, seed: int) -> tuple[float, float]:
-    """ELBO of one restart on all data and its standard error: 20,000 particles, fewer for large problems.
-
-    Where rows have latents of their own each particle is an average over rows; of images a few must do.
-    """
-    rows, size = _rows(fit), fit.layout.size
-    particles = min(PARTICLES, max(200, PARTICLES * 5000 // (rows + size)))
-    if fit.noise_for(None) > rows or rows > len(fit.problem.tensor):
-        particles = min(particles, 200, max(10, LOCAL_WORK // (rows * size)))
-    if fit.engine == "loop":
-        particles = 500
-    noise = fit.noise(seed, restart, 0, (particles,), "elbo")
-    elbo = torch.cat([fit.estimate(flat, part).elbo for part in noise.split(_chunk(fit))])
-    return float(elbo.mean()), float(elbo.std() / len(elbo) ** 0.5)
 
 
 def _outcome(climbed: Climb, stop: str, parameters: int) -> str:
