@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -239,6 +240,12 @@ class Problem:
             raise ValueError(
                 f"x must be (m, {', '.join(map(str, own.shape[1:]))}) as in training, got {tuple(new.shape)}. "
                 "Prepare new inputs as the training inputs were."
+            )
+        low, high = self.data.info.get("x_range") or (-math.inf, math.inf)  # type: ignore[union-attr]
+        if new.numel() and not (low <= float(new.min()) and float(new.max()) <= high):
+            raise ValueError(
+                f"x must lie in [{low:g}, {high:g}] as in training, got {float(new.min()):g} to {float(new.max()):g}. "
+                "Scale it as the training inputs were: bytes by 255."
             )
         return new
 
