@@ -36,6 +36,7 @@ class Fit(NamedTuple):
 
 
 CHAINS = {"draws": 300, "warmup": 200, "chains": 4, "engine": "eager", "keep_warmup": True}
+IMAGES = {"steps": 1000, "batch_size": 100, "lr": 0.005, "draws": 2, "engine": "eager"}
 FITS = {
     "coin": Fit("coin_flip", {"n": 10, "heads": 7, "a": 2, "b": 2}, "exact", {}),
     "line": Fit("linear_regression", {}, "exact", {}),
@@ -48,6 +49,9 @@ FITS = {
     "wheel": Fit("softmax_regression", {}, "laplace", {}),
     "wheel point": Fit("softmax_regression", {}, "map", {}),
     "net": Fit("bnn_regression", {"hidden": 4}, "svi", {"steps": 600}),
+    "autoencoder": Fit("autoencoder", {"n": 1000}, "svi", IMAGES),
+    "vae": Fit("vae", {"n": 1000}, "svi", IMAGES),
+    "cvae": Fit("cvae", {"n": 1000, "known": "quadrant"}, "svi", IMAGES),
     "functions": Fit("bnn_regression", {}, "prior", {"draws": 400}),
 }
 KINDS = {
@@ -59,6 +63,8 @@ KINDS = {
         "Colour inside the grey: surer than the posterior.", ("line", "mean field", "underfit")),
     "calibration": Shown("Leal-Taixe", "Uncertainty: calibration",
         "Below the diagonal: too sure.", ("line", "underfit")),
+    "completions": Shown("Leal-Taixe", "Conditional variational autoencoder",
+        "One known quadrant, several answers.", ("cvae",)),
     "convergence": Shown("Ambrogioni", "How large is large enough?",
         "The right method follows its dotted line, the biased one leaves it.", ("line", "nuts", "underfit")),
     "density": Shown("Yandex", "What is probability? Two coin flips", "A posterior, not a point.", ("coin",)),
@@ -70,6 +76,10 @@ KINDS = {
         "The border moves, the top does not.", ("line",), {"steps": 400}),
     "forest": Shown("Thome", "Bayesian linear regression", "Intervals of each weight, side by side.",
         ("line", "mean field", "underfit")),
+    "grid": Shown("Leal-Taixe", "Variational autoencoder: 2-D grid",
+        "Digits turn into each other without a break.", ("vae",)),
+    "latent": Shown("Leal-Taixe", "Autoencoder: latent space",
+        "The autoencoder's codes spread with gaps, the VAE's fill the prior's circles.", ("autoencoder", "vae")),
     "lines": Shown("Thome", "Bayesian linear regression: sequential learning",
         "The fan of lines closes with every row.", ("line",)),
     "loo_pit": Shown("Leal-Taixe", "Uncertainty: calibration",
@@ -88,6 +98,8 @@ KINDS = {
     "probabilities": Shown("Leal-Taixe", "I am not certain about this dog",
         "Long intervals: not certain, whatever the mean.", ("wheel", "wheel point")),
     "rank": Shown("Ambrogioni", "How large is large enough?", "Flat where chains mix.", ("nuts", "mh")),
+    "reconstruct": Shown("Leal-Taixe", "Variational autoencoder: ground truth, autoencoder, VAE",
+        "Two numbers an image: what they keep and what they lose.", ("autoencoder", "vae")),
     "rejection": Shown("Leal-Taixe", "Uncertainty: leave it to somebody else",
         "The error falls as the least certain rows are left out.", ("blobs", "point")),
     "surface": Shown("Ambrogioni", "Bayesian logistic regression: point estimate and posterior averaging",
