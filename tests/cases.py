@@ -64,6 +64,11 @@ def classes(k: int) -> Callable[..., torch.Tensor]:
 
 TINY = {"channels": (2, 3), "kernel": (3, 2)}  # a LeNet for 8 x 8 images
 
+
+def pixels(k: int, *size: int) -> Callable[..., torch.Tensor]:
+    return lambda n, generator: torch.randint(k, (n, *size), generator=generator)
+
+
 CASES = [
     Case("coin_flip", lambda d: 1, binary, inputs=False),
     Case("coin_flip", lambda d: 1, binary, {"a": 2.0, "b": 3}, inputs=False),
@@ -119,6 +124,31 @@ CASES = [
     ),
     Case("autoencoder", lambda d: 3 * d + 44, pictures(6), {"hidden": 3}),
     Case("autoencoder", lambda d: d + 14, columns(4), {"hidden": 1, "latent": 1, "likelihood": "normal"}),
+    Case("stochastic_activation", lambda d: 20 * d + 451, real, local=10),
+    Case("stochastic_activation", lambda d: 4 * d + 7, real, {"hidden": (), "units": 2, "objective": "marginal"}),
+    Case(
+        "stochastic_activation",
+        lambda d: 4 * d + 8,
+        binary,
+        {"hidden": (), "units": 2, "objective": "marginal", "copies": 3, "classes": 2, "link": "relu"},
+        local=6,
+    ),
+    Case(
+        "stochastic_activation",
+        lambda d: 3 * d + 25,
+        classes(3),
+        {"hidden": 3, "units": 2, "classes": 3, "link": "tanh"},
+        scores=3,
+        local=2,
+    ),
+    Case(
+        "segmentation",
+        lambda d: 45,
+        pixels(3, 5, 4),
+        {"channels": (2, 3), "kernel": (3, 1), "classes": 3},
+        scores=3,
+        image=(1, 5, 4),
+    ),
     Case("vae", lambda d: 33, pictures(6), {"hidden": 3}, inputs=False, local=2),
     Case("vae", lambda d: 42, pictures(6), {"hidden": (), "latent": 6, "binarise": True}, inputs=False, local=6),
     Case("cvae", lambda d: 3 * d + 33, pictures(6), {"hidden": 3}, local=2),

@@ -35,13 +35,15 @@ def layer_sites(
         prior_scale: sd of every weight.
         prefix: Put before the sites' names.
     """
+    sizes = itertools.pairwise((fan_in, *widths("hidden", hidden), outputs))
+    return [dense_site(x, str(i), a, b, prior_scale, prefix) for i, (a, b) in enumerate(sizes, start=1)]
+
+
+def dense_site(x: Tensor, name: str, a: int, b: int, prior_scale: float, prefix: str = "") -> tuple[Tensor, Tensor]:
+    """Samples one layer's w<name> (a, b) and b<name> (b,) ~ N(0, prior_scale^2)."""
     positive("prior_scale", prior_scale)
-    layers = []
-    for i, (a, b) in enumerate(itertools.pairwise((fan_in, *widths("hidden", hidden), outputs)), start=1):
-        w = pyro.sample(f"{prefix}w{i}", dist.Normal(x.new_zeros(a, b), prior_scale).to_event(2))  # (in, out)
-        bias = pyro.sample(f"{prefix}b{i}", dist.Normal(x.new_zeros(b), prior_scale).to_event(1))  # (out,)
-        layers.append((w, bias))
-    return layers
+    w = pyro.sample(f"{prefix}w{name}", dist.Normal(x.new_zeros(a, b), prior_scale).to_event(2))
+    return w, pyro.sample(f"{prefix}b{name}", dist.Normal(x.new_zeros(b), prior_scale).to_event(1))
 
 
 def layer_parameters(
