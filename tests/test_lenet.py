@@ -147,6 +147,7 @@ def test_errors_and_likelihoods_of_averaged_passes() -> None:
     refused(lambda: class_scores_by_passes(probs[0], y, [1]), r"probabilities \(T, m, k\)")
 
 
+@pytest.mark.slow
 def test_nuts_on_the_last_layer() -> None:
     """softmax_regression on the features of a trained network, a dozen weights instead of hundreds."""
     problem = zoo.load("lenet", digits(60, 20, 3), **{**SMALL, "hidden": 3})
