@@ -12,6 +12,7 @@ import torch
 from pyro import poutine
 
 import zoo
+from tests import cases
 from tests.supports import F64, PRIORS, problem, reference, rows
 from zoo.infer.density import density
 
@@ -42,9 +43,15 @@ def _ordinal(x, y=None):
         pyro.sample("y", dist.OrderedLogistic(x[:, 0] * slope, cuts), obs=y)
 
 
+def _model(name):
+    """A model on its own data, one of images on the table's few small ones."""
+    case = next(case for case in cases.CASES if case.model == name)
+    return cases.problem(case) if case.image else zoo.load(name)
+
+
 CASES = {
     **{f"support {name}": (lambda name=name: problem(name)) for name in PRIORS},
-    **{f"model {name}": (lambda name=name: zoo.load(name).to(dtype=F64)) for name in zoo.names()},
+    **{f"model {name}": (lambda name=name: _model(name).to(dtype=F64)) for name in zoo.names()},
     "hierarchical": lambda: zoo.Problem("hierarchical", _hierarchical, rows(F64)),
 }
 
