@@ -97,7 +97,7 @@ def guide_of(posterior: Posterior) -> Callable[..., Any]:
             f"given targets need a guide that infers a row's latents from its y, an encoder; this fit is by {by}. "
             "Fit by svi with the model's own guide, zoo.run(problem, 'svi'), of a model with latents of rows."
         )
-    options = dict(settings.get("guide_options") or {})
+    options = dict(settings.get("options", {}).get("guide_options") or {})
     if "point" in inspect.signature(factory).parameters:
         options.setdefault("point", tuple(settings.get("point") or ()))
     return functools.partial(factory, **options)(posterior.problem.model)
