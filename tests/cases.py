@@ -128,14 +128,14 @@ CASES = [
     Case("stochastic_activation", lambda d: 4 * d + 7, real, {"hidden": (), "units": 2, "objective": "marginal"}),
     Case(
         "stochastic_activation",
-        lambda d: 4 * d + 8,
+        lambda d: 4 * d + 7,
         binary,
         {"hidden": (), "units": 2, "objective": "marginal", "copies": 3, "classes": 2, "link": "relu"},
         local=6,
     ),
     Case(
         "stochastic_activation",
-        lambda d: 3 * d + 25,
+        lambda d: 3 * d + 28,
         classes(3),
         {"hidden": 3, "units": 2, "classes": 3, "link": "tanh"},
         scores=3,
