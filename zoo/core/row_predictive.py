@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from .base_noise import Unanswerable
 from .handlers import Values, pyro_state
 from .local import NOISE, RowNoise, at, codes, guide_messages, guide_of, of_chain
 from .posterior import Posterior
@@ -92,7 +93,12 @@ class _Rows:
 def _of_chain(rows: _Rows, values: Draws, draws: int, arguments: Any, local: tuple[str, ...]) -> Draws:
     """Predictions of one chain's draws {site: (draw, *shape)}, vectorised where the rows' latents allow it."""
     like = rows.problem.tensor
-    count = rows.count({name: value[0] for name, value in values.items()}, arguments)
+    try:
+        count = rows.count({name: value[0] for name, value in values.items()}, arguments)
+    except Unanswerable:  # a row's latent that is no function of normals
+        if rows.guide is not None:
+            raise
+        return looped(rows.problem, values | {NOISE: like.new_empty(draws, 0)}, arguments, local)
     drawn = values | {NOISE: torch.randn(draws, count, dtype=like.dtype, device=like.device)}
     out = vectorised(rows.problem, drawn, arguments, local, rows.answer)
     if out is not None:
