@@ -155,9 +155,9 @@ def test_nuts_on_the_last_layer() -> None:
     h, h_test = lenet.features(point), lenet.features(point, problem.data.x_test)
     assert h.shape == (60, 3)
     last = zoo.load("softmax_regression", zoo.Data(h, problem.data.y), classes=3)
-    fit = zoo.run(last, "nuts", chains=4, warmup=100, draws=50, seed=0, engine="eager")
+    fit = zoo.run(last, "nuts", chains=4, warmup=60, draws=30, max_depth=5, seed=0, engine="eager")
     mean = fit.predict(h_test)["mean"]
-    assert mean.shape == (4, 50, 20, 3)
+    assert mean.shape == (4, 30, 20, 3)
     assert float((fit.predict()["mean"].mean((0, 1)).argmax(-1) == problem.data.y).float().mean()) > 0.6
 
 
@@ -277,9 +277,10 @@ def test_small_lenet_reads_digits() -> None:
     """Scikit-learn's 8 x 8 digits: 360 held out. Passes averaged are better than one, and than the image unseen."""
     data = images.mnist(source="digits")
     problem = zoo.load("lenet", data, channels=(16, 32), kernel=(3, 2), hidden=64, p=0.25)
-    fit = zoo.run(problem, "svi", steps=900, batch_size=100, lr=3e-3, draws=50, seed=0, engine="eager")
+    fit = zoo.run(problem, "svi", steps=600, batch_size=100, lr=3e-3, draws=50, seed=0, engine="eager")
     passes = class_scores_by_passes(fit.predict(data.x_test)["mean"][0], data.y_test, [1, 10, 50])
     line = class_scores_by_passes(lenet.averaged(fit).predict(data.x_test)["mean"][0], data.y_test, [1])[0]
-    print(passes, line)
     assert 1 - passes[-1, 0] > 0.95
     assert passes[0, 1] < passes[1, 1] < passes[2, 1]
+    assert passes[0, 0] - passes[2, 0] > 0.02
+    assert abs(passes[2, 0] - line[0]) < 0.02  # both are right equally often; their probabilities differ
