@@ -47,17 +47,18 @@ def binary(data: Data) -> Data:
     return dataclasses.replace(data, y=recoded(data.y), y_test=recoded(data.y_test))
 
 
-def whole_numbers(data: Data) -> Data:
+def whole_numbers(data: Data, dims: int = 1) -> Data:
     """The same data with labels 0 ... k - 1 in int64; -1/+1 is read as 0/1, and said.
 
     Args:
         data: y and y_test (n,) of any dtype, or None.
+        dims: Axes of y: 1, or 3 for a label a pixel, (n, height, width); those are never -1/+1.
 
     Raises:
         ValueError: For numbers that are no such codes, or past the classes that info names.
     """
-    found = _found(data)
-    if -1.0 in found:
+    found = _found(data, dims)
+    if -1.0 in found and dims == 1:
         data, found = binary(data), [0.0, 1.0]
     coded = all(v == round(v) and v >= 0 for v in found)
     named = len(data.info.get("classes") or ()) or math.inf
@@ -70,20 +71,21 @@ def whole_numbers(data: Data) -> Data:
     return dataclasses.replace(data, y=y, y_test=y_test)
 
 
-def with_classes(data: Data, hyper: dict[str, Any]) -> dict[str, Any]:
+def with_classes(data: Data, hyper: dict[str, Any], dims: int = 1) -> dict[str, Any]:
     """The hyperparameters with `classes` in them: as many as info["classes"] names, else the largest label + 1.
 
     Args:
         data: With labels 0 ... k - 1; without labels and names the model's own default stays.
         hyper: Hyperparameters; classes given there may be more than were seen.
+        dims: As for `whole_numbers`.
 
     Raises:
         ValueError: If fewer classes are given than the data hold, and for codes beyond the number of rows.
     """
-    found = _found(data)
+    found = _found(data, dims)
     seen = len(data.info.get("classes") or ()) or (max(2, int(found[-1]) + 1) if found else 0)
     given = hyper.get("classes")
-    if given is None and found and not data.info.get("classes") and seen > max(2, len(data.x)):
+    if given is None and found and not data.info.get("classes") and seen > max(2, len(data.x)) and dims == 1:
         raise ValueError(
             f"labels must be codes 0 ... k - 1, got {_shown(found)}, in {len(data.x)} rows. "
             f"Recode them, or set classes={seen} if there are so many."
@@ -108,9 +110,9 @@ def real(data: Data) -> Data:
     return dataclasses.replace(data, y=y, y_test=y_test)
 
 
-def _found(data: Data) -> list[float]:
+def _found(data: Data, dims: int = 1) -> list[float]:
     """The different labels of y and y_test, in order."""
-    return sorted({v for y in (data.y, data.y_test) if y is not None for v in _values(y)})
+    return sorted({v for y in (data.y, data.y_test) if y is not None for v in _values(y, dims)})
 
 
 def _shown(found: list[float]) -> str:
@@ -118,9 +120,11 @@ def _shown(found: list[float]) -> str:
     return f"{len(found)} different values: {shown}"
 
 
-def _values(y: Tensor) -> list[float]:
-    if y.dim() != 1:
+def _values(y: Tensor, dims: int) -> list[float]:
+    if y.dim() != dims:
+        form = "(n,), one class a row" if dims == 1 else "(n, height, width), one class a pixel"
         raise ValueError(
-            f"labels must be (n,), one class a row, got {tuple(y.shape)}. One-hot rows: take y.argmax(-1)."
+            f"labels must be {form}, got {tuple(y.shape)}. One-hot {'rows' if dims == 1 else 'pixels'}: take "
+            "y.argmax(-1)."
         )
     return [float(v) for v in torch.unique(y.to(torch.float64))]
