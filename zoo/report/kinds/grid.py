@@ -17,10 +17,11 @@ from torch import Tensor
 from zoo.core.checks import whole
 from zoo.core.posterior import Posterior
 from zoo.core.problem import Data
+from zoo.core.tensors import to_numpy
 from zoo.core.words import nearest
 
 from ..canvas import panels
-from ..codes import code_size, decoded, has_prior, names_of, spread
+from ..codes import code_size, decoded, has_prior, names_of, spread, training_rows
 from ..images import limits, pictures, show
 
 CODES = ("quantiles", "traversal", "random")
@@ -58,7 +59,7 @@ def draw(
         data, x = _condition(fit, given, z[..., 0].numel())
         y = decoded(fit, (loc + scale * z).flatten(0, 1), x)
         images = pictures(data, y, x if data.info.get("pixels_of") else None)
-        show(axes, list(images.reshape(*z.shape[:2], *images.shape[1:])), limits(images), **_ticks(how, z))
+        show(axes, list(images.reshape(*z.shape[:2], *images.shape[1:])), limits(to_numpy(training_rows(fit)[0])), **_ticks(how, z))
         axes.set(title=name, **_words(how))
     return shown
 
