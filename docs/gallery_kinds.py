@@ -52,6 +52,8 @@ FITS = {
     "autoencoder": Fit("autoencoder", {"n": 1000}, "svi", IMAGES),
     "vae": Fit("vae", {"n": 1000}, "svi", IMAGES),
     "cvae": Fit("cvae", {"n": 1000, "known": "quadrant"}, "svi", IMAGES),
+    "scenes": Fit("segmentation", {"n": 80}, "svi",
+        {"steps": 400, "batch_size": 8, "lr": 0.02, "draws": 20, "engine": "eager"}),
     "functions": Fit("bnn_regression", {}, "prior", {"draws": 400}),
 }
 KINDS = {
@@ -102,6 +104,8 @@ KINDS = {
         "Two numbers an image: what they keep and what they lose.", ("autoencoder", "vae")),
     "rejection": Shown("Leal-Taixe", "Uncertainty: leave it to somebody else",
         "The error falls as the least certain rows are left out.", ("blobs", "point")),
+    "segments": Shown("Leal-Taixe", "Aleatoric and epistemic uncertainty",
+        "Aleatoric along the edges of the digits.", ("scenes",)),
     "surface": Shown("Ambrogioni", "Bayesian logistic regression: point estimate and posterior averaging",
         "Parallel contours of the point estimate, a fan of the average.", ("point", "blobs")),
     "trace": Shown("Ambrogioni", "Metropolis-Hastings", "Chains that lie on each other and wander quickly.",
