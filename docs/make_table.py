@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -66,14 +67,16 @@ def methods_of(model: str) -> dict[str, dict[str, Any]]:
 
 
 def row(problem: zoo.Problem, gold: Any, label: str, options: dict[str, Any], engine: str = "auto") -> dict[str, Any]:
-    """One row: what `zoo.compare` measures, rounded; {"refused": why} where the method refuses the model."""
+    """One row: what `zoo.compare` measures, rounded; {"none": why} where there is nothing to measure."""
     method = label.split()[0]
     given: dict[str, Any] = {"engine": engine} if method not in ("exact", "map", "laplace") else {}
     try:
         fit = zoo.run(problem, method, seed=0, progress=False, **given, **options)
     except (ValueError, TypeError, RuntimeError) as error:
-        return {"refused": str(error).split(". ")[0]}
+        return {"none": f"refused: {str(error).split('. ')[0]}"}
     found = zoo.compare(gold, fit).frame.to_dict("records")[1]
+    if not math.isfinite(found["off"]):
+        return {"none": f"diverged; {fit.outcome.partition(':')[0]}"}
     out = {name: None if found[name] != found[name] else float(f"{found[name]:.4g}") for name in MEASURED}
     return out | {"verdict": found["verdict"], "outcome": fit.outcome}
 
@@ -110,8 +113,8 @@ def matrix(numbers: dict[str, Any]) -> str:
 
 
 def _pair(found: dict[str, Any] | None) -> str:
-    if found is None or "refused" in found:
-        return ""
+    if found is None or "none" in found:
+        return "" if found is None or found["none"].startswith("refused") else "diverged"
     return f"{found['off']:.2f} ({found['sd_ratio']:.2f}){'' if found['outcome'] == 'ok' else ' *'}"
 
 
@@ -122,8 +125,8 @@ def with_table(readme: str, numbers: dict[str, Any]) -> str:
 
 
 def _line(label: str, found: dict[str, Any]) -> str:
-    if "refused" in found:
-        return f"| {label} |" + " |" * 9 + f" refused: {found['refused']} |"
+    if "none" in found:
+        return f"| {label} |" + " |" * 9 + f" {found['none']} |"
     cells = [_short(found[name], 100 if name == "in95" else 1) for name in MEASURED]
     verdict = found["verdict"] if found["outcome"] == "ok" else f"{found['verdict']}; {found['outcome'].split(':')[0]}"
     return f"| {label} | {' | '.join(cells)} | {verdict} |"

@@ -45,14 +45,14 @@ def test_every_gold_has_its_block_and_every_method_its_row() -> None:
     assert set(NUMBERS) == {path.stem for path in folder().glob("*.json")}
     for name, rows in NUMBERS.items():
         assert {"laplace", "svi normal", "map", "chees"} <= set(rows), name
-        assert not [label for label, row in rows.items() if "refused" not in row and set(ROOM) - set(row)]
+        assert not [label for label, row in rows.items() if "none" not in row and set(ROOM) - set(row)]
 
 
 def test_samplers_agree_and_points_are_over_confident() -> None:
-    """chees is the certificate of half of the golds; a point has no sd."""
+    """chees is the certificate of half of the golds; a point has no sd, modes of a network a little between them."""
     for rows in NUMBERS.values():
         assert rows["chees"]["verdict"] == "agrees"
-        assert rows["map"]["sd_ratio"] == 0
+        assert rows["map"]["sd_ratio"] < 0.1
         assert "over-confident" in rows["map"]["verdict"]
 
 
