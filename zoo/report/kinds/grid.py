@@ -59,7 +59,12 @@ def draw(
         data, x = _condition(fit, given, z[..., 0].numel())
         y = decoded(fit, (loc + scale * z).flatten(0, 1), x)
         images = pictures(data, y, x if data.info.get("pixels_of") else None)
-        show(axes, list(images.reshape(*z.shape[:2], *images.shape[1:])), limits(to_numpy(training_rows(fit)[0])), **_ticks(how, z))
+        show(
+            axes,
+            list(images.reshape(*z.shape[:2], *images.shape[1:])),
+            limits(to_numpy(training_rows(fit)[0])),
+            **_ticks(how, z),
+        )
         axes.set(title=name, **_words(how))
     return shown
 
