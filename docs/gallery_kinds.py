@@ -52,8 +52,9 @@ FITS = {
     "autoencoder": Fit("autoencoder", {"n": 1000}, "svi", IMAGES),
     "vae": Fit("vae", {"n": 1000}, "svi", IMAGES),
     "cvae": Fit("cvae", {"n": 1000, "known": "quadrant"}, "svi", IMAGES),
-    "scenes": Fit("segmentation", {"n": 80}, "svi",
-        {"steps": 400, "batch_size": 8, "lr": 0.02, "draws": 20, "engine": "eager"}),
+    "scenes": Fit(
+        "segmentation", {"n": 80}, "svi", {"steps": 400, "batch_size": 8, "lr": 0.02, "draws": 20, "engine": "eager"}
+    ),
     "functions": Fit("bnn_regression", {}, "prior", {"draws": 400}),
 }
 KINDS = {

@@ -195,8 +195,8 @@ def test_five_panels() -> None:
 
 @pytest.fixture(scope="module")
 def learned() -> zoo.Posterior:
-    task = zoo.load("segmentation", n=100)
-    return zoo.run(task, "svi", steps=900, batch_size=8, lr=0.02, draws=20, seed=0, engine="eager")
+    task = zoo.load("segmentation", n=200)
+    return zoo.run(task, "svi", steps=1200, batch_size=8, lr=0.02, draws=20, seed=0, engine="eager")
 
 
 @pytest.mark.slow
