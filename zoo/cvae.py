@@ -26,14 +26,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import pyro
-import pyro.distributions as dist
 from torch import Tensor
 
 from zoo.core import pixels as images
 from zoo.core.amortised import amortised, defaults
-from zoo.core.checks import positive, switch, whole
-from zoo.core.decoder import beside, layer_sites, through
+from zoo.core.coded import coded_images
 from zoo.core.problem import Data
 from zoo.core.words import nearest
 from zoo.data.images import unlabelled
@@ -84,19 +81,10 @@ def model(
     pixels: int | None = None,
     binarise: bool = False,
 ) -> Tensor:
-    switch("binarise", binarise)
-    count, width = images.pixel_count(y, pixels), whole("latent", latent) + x.shape[-1]
-    layers = layer_sites(x, width, count, hidden=hidden, prior_scale=prior_scale)
-    if images.check_likelihood(likelihood) == "normal":
-        noise = pyro.sample("noise", dist.HalfNormal(x.new_ones(()))) if noise is None else noise  # ()
-        positive("noise", noise)
-    rows = pyro.plate("data", x.shape[0])
-    with rows:
-        z = pyro.sample("z", dist.Normal(x.new_zeros(x.shape[0], latent), 1.0).to_event(1))  # (n, latent)
-    f = pyro.deterministic("f", through(beside(z, x), layers, activation))  # (n, pixels)
-    with rows:
-        pyro.sample("y", images.image(f, noise, likelihood), obs=images.black_or_white(y, binarise))  # (n, pixels)
-    return f
+    return coded_images(
+        x, y, latent=latent, hidden=hidden, likelihood=likelihood, noise=noise, prior_scale=prior_scale,
+        activation=activation, pixels=pixels, binarise=binarise,
+    )  # fmt: skip
 
 
 DEFAULTS = defaults(model)
