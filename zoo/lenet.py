@@ -64,11 +64,11 @@ def model(
     y: Tensor | None = None,
     *,
     classes: int = 10,
-    p: float | Sequence[float] = P,
+    p: float | Sequence[float] = 0.5,
     where: str = "inner",
-    channels: int | Sequence[int] = CHANNELS,
-    hidden: int | Sequence[int] = HIDDEN,
-    kernel: int | Sequence[int] = KERNEL,
+    channels: int | Sequence[int] = (20, 50),
+    hidden: int | Sequence[int] = (500,),
+    kernel: int | Sequence[int] = 5,
     length_scale: float = 1.0,
 ) -> Tensor:
     rates_of(p, where, channels, hidden)  # of q; the model has none
