@@ -20,7 +20,7 @@ from tests.statistics import quadrature
 from zoo.core.conjugate import linear_gaussian
 from zoo.core.handlers import LogProb, Values, pyro_state
 from zoo.core.priors import weights
-from zoo.core.trial import log_joint
+from zoo.core.trial import log_joint, run
 
 ROOT = Path(__file__).parents[1]
 F64 = torch.float64
@@ -353,9 +353,27 @@ def test_row_45_a_normal_prior_has_a_half():
     assert sd(lambda t: -(t[:, 0] ** 2) / s**2) == pytest.approx(s / 2**0.5, rel=1e-9)
 
 
+def test_row_46_log_p_is_the_log_of_a_mean_of_densities():
+    """log E_a N(y; a, .25), a ~ N(.3, .75), by quadrature is N(y; .3, 1); E_a a, as printed, is .3 whatever y is."""
+    points, weights = np.polynomial.hermite_e.hermegauss(100)
+    a, weights = 0.3 + np.sqrt(0.75) * points, weights / weights.sum()
+    x, y = torch.zeros(3, 1, dtype=F64), torch.tensor([-1.0, 0.3, 2.0], dtype=F64)
+    at = {name: torch.zeros(1, 1, dtype=F64) for name in ("w_mu", "w_s")} | {"w_out": torch.ones(1, 1, dtype=F64)}
+    at |= {name: torch.tensor([value], dtype=F64) for name, value in (("b_mu", 0.3), ("b_out", 0.0))}
+    at["b_s"] = torch.tensor([0.75], dtype=F64).log() / 2
+    options = {"objective": "marginal", "hidden": (), "units": 1, "noise": 0.5}
+    task = zoo.load("stochastic_activation", zoo.Data(x, y), **options)
+    found = run(task, at)["y"]["fn"].log_prob(y).numpy()
+    each = -0.5 * (y.numpy()[:, None] - a) ** 2 / 0.25 - 0.5 * np.log(2 * np.pi * 0.25)
+    right, slides_bound, printed = np.log(np.exp(each) @ weights), each @ weights, a @ weights
+    np.testing.assert_allclose(found, right, rtol=1e-6)
+    assert (right > slides_bound + 0.1).all()
+    assert (np.abs(printed - right) > 0.1).all()
+
+
 # -- the page itself ----------------------------------------------------------------------------------------
 
-CHANGES_THE_RESULT = {7, 9, 10, 14, 15, 28, 29, 32, 33, 45}
+CHANGES_THE_RESULT = {7, 9, 10, 14, 15, 28, 29, 32, 33, 45, 46}
 
 
 def page() -> dict[str, str]:
