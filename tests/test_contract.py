@@ -32,7 +32,11 @@ def test_the_contract(case):
     assert report.ok, str(report)
 
 
-@pytest.mark.parametrize("name", zoo.names())
+LARGE = ("lenet",)  # 431,080 parameters; its small cases above are quick
+BY_NAME = [pytest.param(name, marks=[pytest.mark.slow] * (name in LARGE)) for name in zoo.names()]
+
+
+@pytest.mark.parametrize("name", BY_NAME)
 def test_a_model_file_by_name(name):
     report = zoo.check(name)
     assert report.ok, str(report)
