@@ -3,7 +3,8 @@
     aleatoric = mean entropy of a draw's probabilities,    epistemic = mutual information of class and draw
 
 Look for: aleatoric uncertainty lies along the digits' edges, where noise hides the class; epistemic lies on a digit
-that training never showed; the most certain pixels are nearly all right. `--picture FILE` draws image, truth,
+that training never showed; the most certain pixels are nearly all right. (Steps and lr were chosen by looking at the
+epistemic ratio: 2.0, at lr=.01 it is 1.5.) `--picture FILE` draws image, truth,
 prediction, aleatoric and epistemic of a scene in which every fourth digit is the unknown one.
 
 Source: Leal-Taixe, "Aleatoric and epistemic uncertainty"; Kendall & Gal 2017.
