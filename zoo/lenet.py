@@ -13,8 +13,9 @@
 where="inner" leaves the images alone; "all" drops their channels too, and a grey image has only one, so that a share p
 of the passes sees nothing; "conv" means the kernels. where="all" with p=(0, 0, 0, .5) is dropout before the last layer
 only, Gal's LeNet-ip. Averaged predictions have about the log likelihood of averaged weights there, a better one after
-long training, and a worse one with "inner" at p = .5, whose passes spread more (benchmarks/lenet.py). channels, hidden and kernel (one number, or
-one a layer) make it smaller: any number of layers.
+long training, and a worse one with "inner" at p = .5, whose passes spread more (benchmarks/lenet.py).
+
+channels, hidden and kernel (one number, or one a layer) make it smaller: any number of layers.
 
 `features` gives h_3: `softmax_regression` on it is the last layer's posterior, for which NUTS is cheap. `averaged` is
 the network whose weights are averaged instead of its predictions.
