@@ -113,8 +113,7 @@ def fit(
         climbed = climb(
             variational, steps=steps, lr=lr, particles=particles,
             batch_size=None if batch_size == len(problem.tensor) else batch_size,
-            seed=seed, engine=engine, early=stop == "converged", stop=ended, show=show,
-            kept=checkpoint,
+            seed=seed, engine=engine, early=stop == "converged", stop=ended, show=show, kept=checkpoint,
         )  # fmt: skip
     if checkpoint is not None:
         checkpoint.unfinished = bool(climbed.reason)
