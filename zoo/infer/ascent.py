@@ -19,7 +19,7 @@ from .convergence import at_rest
 from .elbo import Terms
 from .engine import MOST_COORDINATES, has_compiler
 from .graph import COMPILING, compile_graph, trace
-from .large import is_large, large_step
+from .large import large_step
 from .looped import Looped
 from .prepared import ALL, Batch, quiet
 from .track import Tensors, Track, first_state, track
@@ -101,7 +101,7 @@ def _ready(fit: Fit, source: _Source, engine: str, example: Tensors) -> tuple[Ca
     if engine == "loop":
         return step, engine, 0.0
     try:
-        if is_large(fit.problem, fit.layout.size):
+        if fit.layout.size > MOST_COORDINATES:
             return large_step(fit, source.size, source.scale, example), "eager", time.perf_counter() - start
         return trace(step, example), "eager", time.perf_counter() - start
     except Exception:  # whatever the user's guide does to a proxy tensor
