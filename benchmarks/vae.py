@@ -1,6 +1,6 @@
 """An epoch of a VAE's training, the zoo against a plain PyTorch loop of the same network.
 
-python -m benchmarks.vae
+python benchmarks/vae.py
 
 784-400-20-400-784, Bernoulli pixels, Adam, batches of 100 of 5,000 images (random ones: time does not look at them).
 The two take turns, `--rounds` times, one thread each; printed are seconds an epoch (median) and their ratio, asked to
