@@ -63,7 +63,7 @@ class Entry:
         code = self.path.read_text(encoding="utf-8")
         command = command.format(
             name=name,
-            method="exact" if "\ndef exact(" in code else "nuts",
+            method="exact" if "\ndef exact(" in code else "svi" if "\ndef guide(" in code else "nuts",
             model="linear_regression" if name == "exact" else "bnn_regression",
         )
         return f"{kind} [`{name}`](../{folder}/{name}.py) | `{command}`"
