@@ -9,9 +9,9 @@ python benchmarks/lenet.py --epoch              seconds an epoch, against plain 
 MC averages probabilities over T passes, "weights" is the one pass of averaged weights (1 - p) M. Gains are of T = 50
 over it, in nats a row.
 
-Seen: of LeNet-ip (the last line but one, with --epochs 30) the passes gain .006 to .011 nats on each of five seeds, at 98.2
-to 98.9 % right. Dropout before all inner layers reaches 97.0 to 97.9 %, and its passes lose .015 to .025 nats to averaged
-weights in 15 epochs: half of each layer's channels gone at once leaves them unsure.
+Seen: of LeNet-ip (the last line but one, with --epochs 30) the passes gain .006 to .011 nats on each of five seeds, and
+98.2 to 98.9 % are right. Dropout before all inner layers reaches 97.0 to 97.9 %, and its passes lose .015 to .025 nats
+to averaged weights in 15 epochs: half of each layer's channels gone at once leaves them unsure.
 
 --epoch compares with nn.Dropout at one p in every inner layer; leave --p a number there.
 """
