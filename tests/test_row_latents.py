@@ -23,6 +23,8 @@ from zoo.core.decoder import encode
 from zoo.core.handlers import Values, pyro_state
 from zoo.core.local import FixedParameters
 from zoo.core.quantities import quantities
+from zoo.infer import large
+from zoo.infer.methods import svi
 
 
 @pytest.fixture(scope="module")
@@ -242,3 +244,15 @@ def test_bad_rows_to_reconstruct_are_refused(fit: zoo.Posterior) -> None:
     refused(lambda: fit.reconstruct(y, torch.zeros(12, 3)), "x must be")
     refused(lambda: zoo.log_marginal(fit, y=y, draws=0), "draws")
     refused(lambda: zoo.bound(zoo.run(fit.problem, "prior", draws=2)), "encoder", "prior")
+
+
+def test_a_large_fit_is_tried_out_on_a_few_rows_if_an_encoder_takes_any(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A q with parameters of single rows is tied to all of them."""
+    monkeypatch.setattr(large, "MOST_COORDINATES", 10)
+    problem = zoo.load("vae", n=30, m=12, hidden=4)
+    for guide, rows in ((problem.guide, large.FEW_ROWS), ("normal", None)):
+        fit = svi.set_up(problem, guide, {}, (), 1, seed=0)
+        found = large.few_rows(fit.problem, fit.layout.size, fit.check_batch)
+        assert found[2] == rows
+        assert found[1] == (1.0 if rows is None else 30 / rows)
+    assert large.few_rows(problem, 11)[2] is None

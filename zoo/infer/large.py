@@ -39,12 +39,37 @@ def is_large(problem: Problem, size: int) -> bool:
     return size > MOST_COORDINATES and not why_not(problem)
 
 
-def few_rows(problem: Problem, size: int) -> tuple[Batch, float, int | None]:
-    """The rows to try things on: some of a large fit's, with their weight n / rows and their number; else all."""
+def few_rows(
+    problem: Problem, size: int, check_batch: Callable[[int], None] | None = None
+) -> tuple[Batch, float, int | None]:
+    """The rows to try things on: some of a large fit's, with their weight n / rows and their number; else all.
+
+    Args:
+        problem: The problem.
+        size: Parameters of its guide.
+        check_batch: Raises ValueError where the guide is tied to the rows of all data.
+    """
     data = problem.data
-    if not is_large(problem, size) or not isinstance(data, Data) or len(data.x) <= FEW_ROWS:
+    if size <= MOST_COORDINATES or not isinstance(data, Data) or len(data.x) <= FEW_ROWS:
+        return ALL, 1.0, None
+    if not _some_for_all(problem, check_batch):
         return ALL, 1.0, None
     return Batch(data.x[:FEW_ROWS], data.y[:FEW_ROWS]), len(data.x) / FEW_ROWS, FEW_ROWS  # type: ignore[index]
+
+
+def _some_for_all(problem: Problem, check_batch: Callable[[int], None] | None) -> bool:
+    """Whether some rows can stand for all: rows have no latents of their own, or an encoder infers those of any."""
+    if not why_not(problem):
+        return True
+    found = sites(problem)
+    local = any(site.local for site in found.latent.values())
+    if check_batch is None or not local or not all(site.local for site in found.observed.values()):
+        return False
+    try:
+        check_batch(FEW_ROWS)
+    except ValueError:
+        return False
+    return True
 
 
 def draws_that_fit(fit: Any, draws: int) -> int:

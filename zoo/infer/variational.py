@@ -259,7 +259,7 @@ class Variational:
 
     def check_vmap(self) -> None:
         """Takes one gradient and two draws as the ascent will; raises what vmap has against guide or model."""
-        batch, scale, rows = few_rows(self.problem, self.layout.size)
+        batch, scale, rows = few_rows(self.problem, self.layout.size, self.check_batch)
         with quiet():
             self.gradient(self.start, self.noise(0, 0, 0, (len(self.start), 2), rows=rows), batch, scale)
             if self.by_row:
