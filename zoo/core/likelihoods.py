@@ -33,7 +33,7 @@ def log_likelihoods(posterior: Posterior, x: Any = None, y: Tensor | None = None
         with Record() as record, Values(value):
             problem.model(*given[0], **given[1])
         seen = {n: m for n, m in record.sites.items() if is_data(m)}
-        return {n: _row_terms(m) for n, m in seen.items()}, {n: m["value"].shape for n, m in seen.items()}
+        return {n: masked_log_prob(m) for n, m in seen.items()}, {n: m["value"].shape for n, m in seen.items()}
 
     with pyro_state(validate=False), torch.no_grad(), seeded(0, problem.tensor.device):
         try:
@@ -48,7 +48,7 @@ def log_likelihoods(posterior: Posterior, x: Any = None, y: Tensor | None = None
     return {n: units.log_densities(scale, v, shapes[n]) if n == target else v for n, v in terms.items()}
 
 
-def _row_terms(msg: Any) -> Tensor:
+def masked_log_prob(msg: Any) -> Tensor:
     """log p of each row; 0 for rows that the model masks. A scale is no part of it: it weighs rows in the fit."""
     terms = msg["fn"].log_prob(msg["value"])
     return terms if not isinstance(msg["mask"], Tensor) else torch.where(msg["mask"], terms, 0.0)

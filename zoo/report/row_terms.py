@@ -17,6 +17,7 @@ from torch.distributions import Independent, Normal, kl_divergence
 
 from zoo.core import units
 from zoo.core.handlers import Record, Values, in_plate, is_data, is_deterministic, pyro_state, scaled_log_prob
+from zoo.core.likelihoods import masked_log_prob
 from zoo.core.local import NOISE, RowNoise, at, codes, guide_messages, guide_of, local_sites, of_chain
 from zoo.core.posterior import Posterior
 from zoo.core.predictive import seeded, target_of
@@ -112,8 +113,7 @@ def _weight_kl(q: Any, p: Any) -> Tensor:
 
 
 def _log_prob(msg: Any) -> Tensor:
-    terms = msg["fn"].log_prob(msg["value"]).double()
-    return torch.where(msg["mask"], terms, 0.0) if isinstance(msg["mask"], Tensor) else terms
+    return masked_log_prob(msg).double()
 
 
 def _sum(terms: list[Tensor]) -> Tensor:
