@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple
 
 import torch
+from pyro.distributions import Delta
 from pyro.poutine.messenger import Messenger
 from torch import Tensor
 from torch.distributions import Independent, Normal, kl_divergence, transform_to
@@ -80,7 +81,15 @@ def site_kl(q: Any, p: Any, analytic: bool, point: bool = False) -> Tensor:
             return kl_divergence(ours, prior).sum(dtype=torch.float64)
     if point and is_replica(p):
         return -scaled_log_prob(p, replicas=False)
-    return scaled_log_prob(q) - scaled_log_prob(p)
+    return _log_q(q) - scaled_log_prob(p)
+
+
+def _log_q(msg: Any) -> Tensor:
+    """log q of the guide's own draw: a Delta's is at its atom, which need not be looked up."""
+    fn = msg["fn"]
+    if isinstance(fn, Delta) and _plain(msg):
+        return fn.log_density.expand(fn.batch_shape).sum(dtype=torch.float64)
+    return scaled_log_prob(msg)
 
 
 def combine(

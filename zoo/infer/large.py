@@ -22,6 +22,7 @@ from zoo.core.sites import sites
 
 from .adam import B1, B2, EPS
 from .engine import MOST_COORDINATES
+from .fold import fold
 from .graph import trace
 from .prepared import ALL, Batch
 from .rows import why_not
@@ -121,7 +122,7 @@ def large_step(fit: Any, rows: int | None, scale: float, example: Tensors) -> St
         own = [data if rows is None else tuple(part[r : r + 1] for part in data) for r in range(len(noise))]
         return [(noise[r : r + 1], *own[r]) for r in range(len(noise))]
 
-    graph = trace(gradient, (example[0][:1], *pieces(example[4], example[6:])[0]))
+    graph = fold(trace(gradient, (example[0][:1], *pieces(example[4], example[6:])[0])))
 
     def step(params: Tensor, m: Tensor, v: Tensor, good: Tensor, noise: Tensor, pace: Tensor, *data: Tensor) -> Tensors:
         each = [graph(params[r : r + 1], *piece) for r, piece in enumerate(pieces(noise, data))]
@@ -139,4 +140,5 @@ def large_step(fit: Any, rows: int | None, scale: float, example: Tensors) -> St
 def _adam(x: Tensor, m: Tensor, v: Tensor, grad: Tensor, lr: float, first: float, second: float) -> Tensors:
     m = torch.lerp(m, grad, 1 - B1)
     v = (v * B2).addcmul_(grad, grad, value=1 - B2)
-    return torch.addcdiv(x, m, v.sqrt().div_(second**0.5).add_(EPS), value=lr / first), m, v
+    below = v.sqrt().div_(second**0.5).add_(EPS)
+    return torch.addcdiv(x, m, below, value=lr / first, out=below), m, v  # no fresh memory: its pages cost a pass
