@@ -44,6 +44,7 @@ def log_likelihoods(posterior: Posterior, x: Any = None, y: Tensor | None = None
             shapes = rows[0][1]
             out = {n: torch.stack([row[n] for row, _ in rows]) for n in rows[0][0]}
     terms = {n: v.reshape(chains, kept, *v.shape[1:]) for n, v in out.items()}
+    shapes = {n: torch.Size([*out[n].shape[1:2], *shape[1:]]) for n, shape in shapes.items()}  # of all rows' pieces
     scale, target = target_of(problem)
     return {n: units.log_densities(scale, v, shapes[n]) if n == target else v for n, v in terms.items()}
 

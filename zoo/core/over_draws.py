@@ -16,6 +16,8 @@ import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
+from .row_pieces import joined, pieces
+
 log = logging.getLogger("zoo")
 LEAST_WORK = 2_000_000_000
 MOST_COORDINATES = 50_000
@@ -37,7 +39,8 @@ def over_draws(one: One, values: Values, data: Any, compiled: bool = True, known
         values: {site: (draw, *shape)}.
         data: The model's (args, kwargs).
         compiled: Whether it may be compiled where that pays; no for a function that holds tensors of its own.
-        known_as: Names the function for good, so that its graph is not traced again; None: it may change.
+        known_as: Names a function of the zoo's own, whose graph is not traced again and whose rows do not look at each
+            other, so that many are done in pieces; None: it may change.
 
     The caller holds `pyro_state(validate=False)`.
     """
@@ -47,6 +50,12 @@ def over_draws(one: One, values: Values, data: Any, compiled: bool = True, known
             return _compiled(one, values, data, max(1, COMPILED_CHUNK // rows), known_as)
         except (RuntimeError, NotImplementedError, TypeError, ValueError) as error:  # of a model that can't be traced
             log.info("predicting uncompiled: %s", str(error).partition("\n")[0][:200])
+    parts = pieces(data, rows, pixels_of(data)) if known_as else [(data, rows)]
+    found = [_mapped(one, values, *part) for part in parts]
+    return joined([tree for tree, _ in found], [size for _, size in parts]), found[-1][1]
+
+
+def _mapped(one: One, values: Values, data: Any, rows: int) -> tuple[Any, Any]:
     said: list[Any] = []
 
     def tensors(value: Values) -> Any:
