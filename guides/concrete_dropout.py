@@ -12,6 +12,7 @@ from torch import Tensor
 
 from guides.bernoulli_dropout import NO_DENSITY, checked_rate
 from guides.matrices import Layer, atoms, by_input, noise, over_matrices, weight
+from guides.options import positive
 
 
 def concrete_dropout(
@@ -51,8 +52,7 @@ def concrete_dropout(
 
     Source: Gal, Hron & Kendall 2017.
     """
-    if not temperature > 0:
-        raise ValueError(f"temperature must be positive, got {temperature!r}. Try 0.1.")
+    positive("temperature", temperature, "Try 0.1.")
 
     def family(layer: Layer) -> Any:
         return _relaxed(layer, temperature)

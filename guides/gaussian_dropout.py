@@ -77,8 +77,8 @@ def _weight(layer: Layer) -> Any:
     alpha, m = layer.rate / (1 - layer.rate), weight(layer)
     if alpha == 0:
         return atoms(layer, m, torch.ones_like(m), 1.0, 1.0)
-    # A weight that is exactly 0 would have no density.
-    scale = (alpha**0.5 * m.abs()).clamp_min(torch.finfo(m.dtype).tiny)
+    # A weight that is exactly 0 would have no density; a smaller sd's square would be 0, and the KL infinite.
+    scale = (alpha**0.5 * m.abs()).clamp_min(torch.finfo(m.dtype).tiny ** 0.5)
     return dist.Normal(m, scale).to_event(layer.latent.value_dim)
 
 

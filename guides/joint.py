@@ -16,6 +16,7 @@ import torch
 from pyro.distributions.util import sum_rightmost
 from torch import Tensor
 
+from guides.options import names, positive
 from guides.places import check_points, moves, place
 from guides.point import at_point
 from guides.prototype import Latent, latents
@@ -37,7 +38,7 @@ def over_all_sites(
         init: Where the coordinates start: one of Pyro's `init_to_...` functions.
         point: Sites that get a point estimate and no coordinates in u.
     """
-    found: dict[str, Latent] = {}
+    point, found = names("point", point), dict[str, Latent]()
     moving: list[str] = []
 
     def guide(*args: Any, **kwargs: Any) -> dict[str, Tensor]:
@@ -83,5 +84,4 @@ def _placed(latent: Latent, support: Any, u: Tensor) -> Any:
 
 def check_scale(init_scale: float) -> None:
     """Raises ValueError unless the first scale is a positive number."""
-    if not init_scale > 0:
-        raise ValueError(f"init_scale must be positive, got {init_scale}. Try 0.1.")
+    positive("init_scale", init_scale, "Try 0.1.")

@@ -18,6 +18,8 @@ from pyro.infer.autoguide.initialization import init_to_median, init_to_uniform
 from torch import Tensor
 
 from guides.normal import at_normal
+from guides.options import names, positive
+from guides.options import start as started
 from guides.places import check_points, place
 from guides.point import at_point
 from guides.prototype import Latent, bounds, latents
@@ -55,6 +57,8 @@ def weight(layer: Layer) -> Tensor:
 def noise(layer: Layer, shape: Sequence[int], fn: Any = None, name: str = "noise") -> Tensor:
     """Noise of the given event shape in front of which the site's plates stand, no part of the density of q.
 
+    Its law has no parameters to learn, which `infer={"given": True}` says: gradients need none along it.
+
     Args:
         layer: Whose noise it is.
         shape: Of one draw, without plates.
@@ -64,7 +68,7 @@ def noise(layer: Layer, shape: Sequence[int], fn: Any = None, name: str = "noise
     value = layer.latent.value
     base = dist.Normal(value.new_zeros(()), 1.0) if fn is None else fn
     spread = base.expand(value.shape[: -layer.latent.value_dim] + torch.Size(shape)).to_event(len(shape))
-    return pyro.sample(f"_{layer.latent.name}.{name}", spread.mask(False), infer={"is_auxiliary": True})
+    return pyro.sample(f"_{layer.latent.name}.{name}", spread.mask(False), infer={"is_auxiliary": True, "given": True})
 
 
 # -- the objective -----------------------------------------------------------------------------------------
@@ -197,18 +201,20 @@ def over_matrices(
         raise ValueError(f"mask must be 'draw' or 'row', got {mask!r}. Leave it out for the usual one.")
     if bias not in ("point", "normal"):
         raise ValueError(f"bias must be 'point' or 'normal', got {bias!r}. Leave it out for points.")
-    start, found, layers = init or glorot, dict[str, Latent](), dict[str, Layer]()
+    positive("init_scale", init_scale, "Try 0.1.")
+    wanted, point = sites if sites is None else names("sites", sites), names("point", point)
+    start, found, layers = started(init, glorot), dict[str, Latent](), dict[str, Layer]()
     loose: list[str] = []
     random: set[str] = set()
 
     def set_up(args: Any, kwargs: Any) -> None:
         found.update(latents(model, start, args, kwargs))
         check_points(point, found)
-        names = choose_sites(found, sites, point, what)
-        rates = per_layer(rate(**kwargs) if callable(rate) else rate, len(names))
-        rates = rates_where(where, {name: found[name].value_dim for name in names}, rates)
+        chosen = choose_sites(found, wanted, point, what)
+        rates = per_layer(rate(**kwargs) if callable(rate) else rate, len(chosen))
+        rates = rates_where(where, {name: found[name].value_dim for name in chosen}, rates)
         loose.extend(_loose(found, latents(model, init_to_uniform, args, kwargs)))
-        layers.update({n: Layer(found[n], r, n not in loose) for n, r in zip(names, rates, strict=True)})
+        layers.update({n: Layer(found[n], r, n not in loose) for n, r in zip(chosen, rates, strict=True)})
         random.update(name for name, layer in layers.items() if layer.rate != 0)
 
     def guide(*args: Any, **kwargs: Any) -> dict[str, Tensor]:

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from guides.bernoulli_dropout import checked_rate, keep
 from guides.matrices import Layer, by_input, noise, over_matrices, weight
+from guides.options import positive
 from guides.rates import KERNEL
 
 
@@ -57,8 +58,7 @@ def mixture(
 
     Source: Thome, "Dropout as variational inference: q"; Gal & Ghahramani 2016, appendix 3.
     """
-    if not scale > 0:
-        raise ValueError(f"scale must be positive, got {scale!r}. Try 0.05; for 0 use bernoulli_dropout.")
+    positive("scale", scale, "Try 0.05; for 0 use bernoulli_dropout.")
     if on not in ("rows", "weights"):
         raise ValueError(f"on must be 'rows' or 'weights', got {on!r}. Leave it out for 'rows'.")
 

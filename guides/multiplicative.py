@@ -65,19 +65,23 @@ def multiplicative(
     if on not in PLACES:
         raise ValueError(f"on must be 'units', 'weights' or 'connections', got {on!r}. Leave it out for 'units'.")
     moments, units, discrete = check_noise(noise), on == "units", is_discrete(noise)
+    # Dropout's own noise at p = 0: points. (torch's Bernoulli(1) is 0 with probability 1e-7.)
+    still = isinstance(noise, dist.Delta) or (discrete and moments[1] - moments[0] ** 2 < 1e-6)
     function = quantile(noise)
 
     def family(layer: Layer) -> Any:
         m = weight(layer)
         shape = layer.inputs[-1:] if units else layer.latent.value.shape[-layer.latent.value_dim :]
-        z = drawn(layer, shape, noise) if function is None else function(drawn(layer, shape))
+        if still:
+            return atoms(layer, m, by_input(layer, m.new_ones(layer.inputs)), 1.0, 1.0)
+        z = drawn(layer, shape, noise).to(m) if function is None else function(drawn(layer, shape))
         if units or discrete:
             return atoms(layer, m, by_input(layer, z) if units else z, *moments)
         return dist.Delta(z * m, _log_density(noise, z, m, layer.latent.value_dim), event_dim=layer.latent.value_dim)
 
     return over_matrices(
-        model, family, sites=sites, bias=bias, point=point, init=init, init_scale=init_scale,
-        mask=("draw" if on == "weights" else "row") if mask is None else mask,
+        model, family, rate=0.0 if still else None, sites=sites, bias=bias, point=point, init=init,
+        init_scale=init_scale, mask=("draw" if on == "weights" else "row") if mask is None else mask,
         no_density=NO_DENSITY if discrete else gaussian_dropout.NO_DENSITY if units else "", what="multiplicative",
     )  # fmt: skip
 

@@ -12,6 +12,7 @@ from pyro.distributions import constraints
 from pyro.infer.autoguide.initialization import init_to_median
 from torch import Tensor
 
+from guides.options import names, positive
 from guides.places import check_points, moves, place
 from guides.point import at_point
 from guides.prototype import Latent, latents
@@ -50,9 +51,8 @@ def normal(
         ValueError: For init_scale <= 0; at the first call for unknown names in `point`, discrete sites and
             supports without a bijection.
     """
-    if not init_scale > 0:
-        raise ValueError(f"init_scale must be positive, got {init_scale}. Try 0.1.")
-    found: dict[str, Latent] = {}
+    positive("init_scale", init_scale, "Try 0.1.")
+    point, found = names("point", point), dict[str, Latent]()
     moving: list[str] = []
 
     def guide(*args: Any, **kwargs: Any) -> dict[str, Tensor]:

@@ -34,10 +34,9 @@ def choose_sites(
             f"{what} needs a weight matrix (a latent site with .to_event(2)) or kernels (.to_event(4)), the model has "
             f"{', '.join(f'{n} {tuple(v.value.shape)}' for n, v in found.items())}. Use guide='normal' there."
         )
-    wanted = (sites,) if isinstance(sites, str) else sites
-    if wanted is not None and (not wanted or set(wanted) - set(able)):
-        raise ValueError(f"sites must name some of the weight matrices {able}, got {list(wanted)}.")
-    return tuple(name for name in able if wanted is None or name in wanted)
+    if sites is not None and (not sites or set(sites) - set(able)):
+        raise ValueError(f"sites must name some of the weight matrices {able}, got {list(sites)}.")
+    return tuple(name for name in able if sites is None or name in sites)
 
 
 def per_layer(rate: Any, count: int) -> list[Any]:

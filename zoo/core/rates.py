@@ -36,6 +36,8 @@ def drop_rates(p: Any, where: str, layers: int, convolutions: int = 0) -> list[f
     if where not in WHERE and where != "conv":
         also = "'all', 'inner' or 'conv'" if convolutions else "'all' or 'inner'"
         raise ValueError(f"where must be {also}, got {where!r}. Use where='all' for all weight layers.")
+    if hasattr(p, "shape") and not isinstance(p, (int, float)):
+        raise ValueError(f"p must be a number or a list of them, got {type(p).__name__}. Give p.tolist().")
     each = list(p) if isinstance(p, Sequence) and not isinstance(p, str) else [p] * layers
     if len(each) != layers:
         raise ValueError(f"p must be one number or {layers}, one a weight layer, got {len(each)}.")

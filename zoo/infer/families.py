@@ -118,6 +118,14 @@ def _checked(guide: Any, options: dict[str, Any]) -> dict[str, Any]:
     return options
 
 
+def _from_guides(error: TypeError) -> bool:
+    """Whether a function of guides/ raised it, and not the call of one."""
+    step = error.__traceback__
+    while step is not None and step.tb_next is not None:
+        step = step.tb_next
+    return step is not None and str(step.tb_frame.f_globals.get("__name__", "")).startswith("guides.")
+
+
 def make(factory: Factory, model: Callable[..., Any]) -> Callable[..., Any]:
     """The guide of a model.
 
@@ -127,6 +135,8 @@ def make(factory: Factory, model: Callable[..., Any]) -> Callable[..., Any]:
     try:
         result = factory(model)
     except TypeError as error:
+        if _from_guides(error):  # what a family here says of its options
+            raise
         raise TypeError(
             f"guide must be a factory model -> guide ({error}). "
             "A plain guide function g is given as guide=lambda model: g."

@@ -64,7 +64,7 @@ class Looped:
         with quiet(), torch.no_grad():
             (q1, p1), (q2, _) = self._run(1, self.problem.arguments()), self._run(2, self.problem.arguments())
         check_sites(q1, p1)
-        stuck = [n for n, m in q1.items() if is_choice(m) and not m["fn"].has_rsample]
+        stuck = [n for n, m in q1.items() if is_choice(m) and not m["fn"].has_rsample and not m["infer"].get("given")]
         if self.score:
             check_score(q1, self.no_density)
         elif stuck:
