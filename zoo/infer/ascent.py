@@ -31,6 +31,7 @@ ENGINES = ("auto", "compiled", "eager", "loop")
 # restarts of the lecture's network a step takes half the time.
 SETTINGS = {"realize_reads_threshold": 2}
 LEAST_STEPS = 4000  # below it, tracing alone has finished before a compiler has begun to pay
+REPAYS = 800_000_000  # numbers that an ascent passes over, at some 20 ns each: the 10 to 20 s that compiling takes
 BLOCK, BLOCK_NUMBERS = 64, 2**22
 
 
@@ -50,11 +51,17 @@ class Climb(NamedTuple):
     seconds: float
 
 
-def choose_engine(engine: str, fit: Fit, steps: int) -> str:
+def choose_engine(engine: str, fit: Fit, steps: int, numbers: int = 0) -> str:
     """The engine to use; "auto" never depends on a timing.
 
-    It is "loop" where the guide needs it; else "compiled" from 4,000 steps on, for at most 50,000 parameters,
-    on a machine with a compiler; else "eager": traced once, not compiled.
+    It is "loop" where the guide needs it; else, on a machine with a compiler, "compiled" from 4,000 steps on for at
+    most 50,000 parameters, and wherever steps x `masked_numbers` reach 8e8; else "eager": traced once, not compiled.
+
+    Args:
+        engine: What was asked for.
+        fit: The problem and its guide.
+        steps: Of the ascent.
+        numbers: Of `masked_numbers`.
     """
     if engine not in ENGINES:
         raise ValueError(f"engine must be one of {', '.join(ENGINES)}, got {engine!r}.")
@@ -64,8 +71,23 @@ def choose_engine(engine: str, fit: Fit, steps: int) -> str:
         return "loop"
     if engine != "auto":
         return engine
-    pays = steps >= LEAST_STEPS and fit.layout.size <= MOST_COORDINATES
+    pays = (steps >= LEAST_STEPS and fit.layout.size <= MOST_COORDINATES) or steps * numbers >= REPAYS
     return "compiled" if pays and has_compiler(fit.start.device) else "eager"
+
+
+def masked_numbers(fit: Fit, shape: tuple[int, ...], rows: int | None) -> int:
+    """Parameters and masks of a step where every row has its own: what an uncompiled one passes over 20 times.
+
+    0 for other guides, and for kernels: what convolutions cost a compiler does not save.
+
+    Args:
+        fit: The problem and its guide.
+        shape: (particle, row) of the noise.
+        rows: Of a batch; None: all data.
+    """
+    if not fit.by_row or any(len(kernel) == 4 for kernel in fit.layout.shapes.values()):
+        return 0
+    return len(fit.start) * (fit.layout.size + math.prod(shape) * fit.noise_for(rows))
 
 
 def make_step(fit: Fit, rows: int | None, batch_scale: float) -> Callable[..., Tensors]:
@@ -137,7 +159,8 @@ def climb(
     reason, bad = "", at.bad
     if at.ended:
         return _climb(at, bad, reason)
-    step = _begin(fit, at, source, choose_engine(engine, fit, steps), show)
+    numbers = masked_numbers(fit, source.shape, source.size)
+    step = _begin(fit, at, source, choose_engine(engine, fit, steps, numbers), show)
     pace = _paces(at, lr)
     watch(at.done, at.state[0])
     while not at.ended and not reason:
