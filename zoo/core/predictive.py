@@ -179,7 +179,8 @@ def vectorised(
         return (params, fixed), {n: piece[0] for n, piece in taken.items() if piece}
 
     try:
-        found = over_draws(one, values, arguments, compiled=not local, known_as=known_as(problem, "predict"))
+        known = None if local else known_as(problem, "predict")  # the rows' noise is no argument that could be cut
+        found = over_draws(one, values, arguments, compiled=not local, known_as=known)
         (params, fixed), recipes = found
     except (RuntimeError, NotImplementedError, Unanswerable):
         return None
