@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -18,6 +18,7 @@ from .checkpoint import Checkpoint
 from .convergence import at_rest
 from .elbo import Terms
 from .engine import MOST_COORDINATES, has_compiler
+from .fold import fold
 from .graph import COMPILING, compile_graph, trace
 from .large import large_step
 from .looped import Looped
@@ -114,9 +115,9 @@ def make_step(fit: Fit, rows: int | None, batch_scale: float) -> Callable[..., T
     return step
 
 
-def _ready(fit: Fit, source: _Source, engine: str, example: Tensors) -> tuple[Callable[..., Tensors], str, float]:
+def ready(fit: Fit, source: Source, engine: str, example: Tensors) -> tuple[Callable[..., Tensors], str, float]:
     """The step on the engine; an untraceable guide (Python control flow on its draws) runs as it is."""
-    start, step = time.perf_counter(), make_step(fit, source.size, source.scale)
+    start, step = time.perf_counter(), make_step(fit, source.separate, source.scale)
     if engine == "compiled":
         compiled = compile_graph(step, example, **SETTINGS)
         return compiled.call, compiled.engine, compiled.seconds
@@ -125,7 +126,7 @@ def _ready(fit: Fit, source: _Source, engine: str, example: Tensors) -> tuple[Ca
     try:
         if fit.layout.size > MOST_COORDINATES:
             return large_step(fit, source.size, source.scale, example), "eager", time.perf_counter() - start
-        return trace(step, example), "eager", time.perf_counter() - start
+        return fold(trace(step, example)), "eager", time.perf_counter() - start
     except Exception:  # whatever the user's guide does to a proxy tensor
         return step, "eager", time.perf_counter() - start
 
@@ -154,14 +155,14 @@ def climb(
     `watch(done, params)` sees the parameters (restart, size) at the start and after every step. With a checkpoint it
     goes on from the step that is stored there.
     """
-    source = _Source(fit, particles, batch_size, seed)
+    source = Source(fit, particles, batch_size, [(seed, r) for r in range(len(fit.start))])
     at = track(fit.start, steps, early, kept, source.length)
     reason, bad = "", at.bad
     if at.ended:
-        return _climb(at, bad, reason)
+        return ended_at(at, bad, reason)
     numbers = masked_numbers(fit, source.shape, source.size)
     step = _begin(fit, at, source, choose_engine(engine, fit, steps, numbers), show)
-    pace = _paces(at, lr)
+    pace = paces(at, lr)
     watch(at.done, at.state[0])
     while not at.ended and not reason:
         done, offset, rows = at.done, at.done % source.length, []
@@ -179,32 +180,32 @@ def climb(
         bad = at.add(rows, done - offset)
         if len(rows) == count:  # a block's end, where an ascent that is never stopped looks around, too
             at.bad = bad
-            if _rests(at):
-                pace = _paces(at, lr)
+            if rests(at):
+                pace = paces(at, lr)
             if kept is not None and kept.due():
                 at.save()
         show(at.done, f"elbo {float(rows[-1][1].max()):.5g}")
     at.save()
-    return _climb(at, bad, "" if at.ended else reason)
+    return ended_at(at, bad, "" if at.ended else reason)
 
 
-def _begin(fit: Fit, at: Track, source: _Source, engine: str, show: Callable[..., None]) -> Callable[..., Tensors]:
+def _begin(fit: Fit, at: Track, source: Source, engine: str, show: Callable[..., None]) -> Callable[..., Tensors]:
     """The step on its engine, which the track is told."""
-    first = (*first_state(fit.start), source.block(0)[0], _paces(at, 1.0)[0], *source.rows(0, 1)(0))
+    first = (*first_state(fit.start), source.block(0)[0], paces(at, 1.0)[0], *source.rows(0, 1)(0))
     engine = engine if at.kept is None else at.kept.engine(engine)
     show(at.done, COMPILING if engine == "compiled" else "")
     with quiet():
-        step, engine, compiling = _ready(fit, source, engine, first)
+        step, engine, compiling = ready(fit, source, engine, first)
     at.begin(engine, compiling)
     return step
 
 
-def _paces(at: Track, lr: float) -> tuple[Tensor, ...]:
+def paces(at: Track, lr: float) -> tuple[Tensor, ...]:
     """What Adam gets at each step, (3,) each."""
     return torch.stack(schedule(at.steps, lr, at.state[0]), 1).unbind()
 
 
-def _rests(at: Track) -> bool:
+def rests(at: Track) -> bool:
     """Looks, if it is time to, whether the ELBO lies still; then sets the end at twice the steps done."""
     if not at.early or not at.look <= at.done < at.steps / 2:
         return False
@@ -216,46 +217,54 @@ def _rests(at: Track) -> bool:
     return True
 
 
-def _climb(at: Track, bad: Any, reason: str) -> Climb:
+def ended_at(at: Track, bad: Any, reason: str) -> Climb:
+    """Where a track is, as a result."""
     whole = at.history.whole()
     steps = bad[0] + 1 if bad else at.done
     history = {name: whole[name][:, :steps].cpu() for name in Terms._fields}
     return Climb(at.state[3] if bad else at.state[0], history, bad, reason, at.engine, at.compiling, at.seconds)
 
 
-class _Source:
-    """Noise and batches of every step, functions of (seed, restart, step) only."""
+class Source:
+    """Noise and batches of every step, functions of (seed, restart, step) only.
 
-    def __init__(self, fit: Fit, particles: int, batch_size: int | None, seed: int) -> None:
-        self.fit, self.size, self.seed = fit, batch_size, seed
-        self.restarts = len(fit.start)
+    Args:
+        fit: The problem and its guide.
+        particles, batch_size: As for `climb`.
+        seeds: (seed, restart) of each row of parameters.
+        own: x (row, n, d) and y (row, n, ...) where every row has data of its own; None: the problem's, for all.
+    """
+
+    def __init__(
+        self, fit: Fit, particles: int, batch_size: int | None, seeds: Sequence[tuple[int, int]],
+        own: tuple[Tensor, Tensor] | None = None,
+    ) -> None:  # fmt: skip
+        self.fit, self.size, self.seeds, self.own = fit, batch_size, seeds, own
         data = fit.problem.data
         rows = len(data.x) if isinstance(data, Data) and batch_size is None else batch_size
         self.shape = (particles, rows) if fit.by_row and rows else (particles,)
         self.length = max(1, min(BLOCK, BLOCK_NUMBERS // max(1, math.prod(self.shape) * fit.noise_for(self.size))))
-        self.data = (data.x, data.y) if isinstance(data, Data) else None
+        self.data: Any = own or ((data.x, data.y) if isinstance(data, Data) else None)
+        self.separate = rows if own else batch_size
         self.scale = 1.0 if batch_size is None else len(fit.problem.tensor) / batch_size
 
     def block(self, index: int) -> tuple[Tensor, ...]:
-        """Noise (restart, particle, [row,] noise_size) of each step of one block."""
+        """Noise (row, particle, [row of data,] noise_size) of each step of one block."""
         shape = (self.length, *self.shape)
-        return torch.stack([self._normals(r, index, shape) for r in range(self.restarts)], 1).unbind()
-
-    def _normals(self, restart: int, index: int, shape: tuple[int, ...]) -> Tensor:
-        return self.fit.noise(self.seed, restart, index, shape, rows=self.size)
+        normals = [self.fit.noise(seed, r, index, shape, rows=self.size) for seed, r in self.seeds]
+        return torch.stack(normals, 1).unbind()
 
     def rows(self, first: int, count: int) -> Callable[[int], tuple[Any, ...]]:
         """i -> the data of step first + i: (x, y), or nothing for a problem on a dict."""
         if self.data is None:
             return lambda i: ()
         x, y = self.data
-        assert y is not None
         if self.size is None:
             return lambda i: (x, y)
-        places = torch.stack(
-            [
-                batch_rows(len(x), self.size, seed=self.seed, restart=r, first=first, count=count)
-                for r in range(self.restarts)
-            ]
-        ).to(x.device)
-        return lambda i: (x[places[:, i]], y[places[:, i]])
+        n = len(self.fit.problem.tensor)
+        drawn = [batch_rows(n, self.size, seed=s, restart=r, first=first, count=count) for s, r in self.seeds]
+        places = torch.stack(drawn).to(x.device)
+        if self.own is None:
+            return lambda i: (x[places[:, i]], y[places[:, i]])
+        row = torch.arange(len(places), device=x.device)[:, None]
+        return lambda i: (x[row, places[:, i]], y[row, places[:, i]])

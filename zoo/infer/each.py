@@ -9,11 +9,14 @@ from typing import Any
 from zoo.core.posterior import Posterior
 from zoo.core.problem import Problem
 
+from . import many_guides, many_modes
 from .density import density
 from .dispatch import asked_of, methods, run
 from .engine import ENGINES
 from .many import sampled
 
+# Methods that are no kernels, and what fits many data sets by them at once.
+ABREAST: dict[str, Any] = {"svi": many_guides, "laplace": many_modes}
 Stop = Callable[[], str]
 Fits = Iterator[tuple[int, Posterior]]
 
@@ -29,15 +32,19 @@ def fits(problems: Sequence[Problem], method: str, options: dict[str, Any], seed
         stop: Why to end, or "". No fit is given that it cut short.
     """
     _, given, defaults = asked_of(method, options)
-    module = importlib.import_module(methods()[method])
-    if not hasattr(module, "fit") and _side_by_side(problems[0], module, defaults | given):
-        return sampled(problems, module, defaults | given, seeds, stop)
+    asked, module = defaults | given, importlib.import_module(methods()[method])
+    if method in ABREAST:
+        together = ABREAST[method]
+        if together.possible(problems[0], asked):
+            return together.fitted(problems, asked, seeds, stop)
+    elif not hasattr(module, "fit") and _side_by_side(problems[0], asked):
+        return sampled(problems, module, asked, seeds, stop)
     return _in_turn(problems, method, options, seeds, stop)
 
 
-def _side_by_side(problem: Problem, kernel: Any, options: dict[str, Any]) -> bool:
-    """Whether a kernel's runs can be one batch: no other kernel comes in first, and vmap takes the model."""
-    if hasattr(kernel, "WAY_IN") or options["engine"] not in ENGINES or options["engine"] in ("loop", "pyro"):
+def _side_by_side(problem: Problem, options: dict[str, Any]) -> bool:
+    """Whether a kernel's runs can be one batch: vmap takes the model."""
+    if options["engine"] not in ENGINES or options["engine"] in ("loop", "pyro"):
         return False
     return density(problem).engine == "eager"
 

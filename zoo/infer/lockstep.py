@@ -80,23 +80,23 @@ class Batch:
         for mine, own in zip(self.state, self.runs[place].state, strict=True):
             mine[place] = own
 
-    def load(self, runs: Sequence[Run]) -> None:
-        """Other runs in the place of these: as many, of the same model and shapes. The step stays as it is."""
-        self.runs = list(runs)
-        new = (*_stacked(runs), _data(runs, self.differs))
-        old = (self.state, self.noise, self.tuned, self.mass, self.data)
-        for mine, value in zip(pytree.tree_leaves(old), pytree.tree_leaves(new), strict=True):
-            mine.copy_(value)
-        self.stop.zero_()
+    def put(self, place: int, run: Run) -> None:
+        """Another run of the same model and shapes takes a place, at its start. The step stays as it is."""
+        self.runs[place] = run
+        self.write_tuned(place)
+        self.new_block(place)
+        for mine, own in zip(self.data, _own(run, self.differs), strict=True):
+            mine[place] = own
+        self.stop[place] = 0
 
     def new_block(self, place: int) -> None:
         """The block of noise that belongs to a run's iteration; its counts start anew."""
         run = self.runs[place]
-        run.state = self.state_of(place)
         run.fill_noise()
+        self.write_state(place)
+        run.state = self.state_of(place)
         for name, value in self.noise.items():
             value[place] = run.noise[name]
-        self.state.completed[place] = 0
         self.write_tuned(place)
 
 
@@ -106,10 +106,10 @@ def varying(problems: Sequence[Problem]) -> list[bool]:
     return [isinstance(c[0], Tensor) and any(leaf is not c[0] for leaf in c) for c in columns]
 
 
-def _data(runs: Sequence[Run], differs: Sequence[bool]) -> list[Tensor]:
-    """The runs' arguments that differ, (run, ...) each."""
-    columns = zip(*(pytree.tree_leaves(run.density.problem.arguments()) for run in runs), strict=True)
-    return [torch.stack(list(c)) for c, own in zip(columns, differs, strict=True) if own]
+def _own(run: Run, differs: Sequence[bool]) -> list[Tensor]:
+    """A run's arguments that differ from those of others."""
+    leaves = pytree.tree_leaves(run.density.problem.arguments())
+    return [leaf for leaf, own in zip(leaves, differs, strict=True) if own]
 
 
 def _arguments(run: Run, differs: Sequence[bool]) -> tuple[list[Tensor], Callable[..., Any]]:
@@ -143,13 +143,13 @@ def batch_of(runs: Sequence[Run], differs: Sequence[bool], compiled: bool) -> Ba
 
     Args:
         runs: With states at their starts.
-        differs: Which arguments of the model may differ between these runs and those loaded later, see `varying`.
+        differs: Which arguments of the model may differ between these runs and those put in later, see `varying`.
         compiled: Compile the step; else it is traced, which spares it Pyro's handlers and vmap's bookkeeping.
     """
     first = runs[0]
     state, noise, tuned, mass = _stacked(runs)
     stop = torch.zeros(len(runs), dtype=torch.int64, device=mass.scale.device)
-    data = _data(runs, differs)
+    data = [torch.stack(column) for column in zip(*(_own(run, differs) for run in runs), strict=True)]
     shared, together = _arguments(first, differs)
     constants = first.setup.constants
 

@@ -26,10 +26,22 @@ from .noise import BLOCK
 from .starts import starts
 from .stream import every
 from .threads import running_on
-from .warmup import Plan, Tuning, conclude, first_memory, first_step_size, learned, settle
+from .warmup import (
+    Plan,
+    Tuning,
+    come_from,
+    conclude,
+    first_memory,
+    first_step_size,
+    learned,
+    on_the_way,
+    settle,
+    way_in_of,
+)
 
-# Numbers that a batch of runs may work on at once: their gradients', and their draws'.
-MOST_NUMBERS = 2**24
+# Numbers that a batch of runs may work on at once: their gradients', and their draws'. With so many a step takes a
+# millisecond or two, and what a call costs besides is little.
+MOST_NUMBERS, ENOUGH_NUMBERS = 2**24, 2**20
 Stop = Callable[[], str]
 LOOP = ("draws", "chains", "warmup", "thin", "init", "step_size", "target_accept", "mass", "temperature", "engine")
 LOOP_ONLY = ("kernel", "keep_warmup", "progress", "max_seconds", "checkpoint", "seed")
@@ -40,7 +52,7 @@ class Course:
     """How far one run of the batch is.
 
     Attributes:
-        index: Which data set.
+        index: Which run.
         memory: What warm-up remembers.
         windows: When it renews the mass.
         kept: Iterations of sampling done.
@@ -73,7 +85,7 @@ def sampled(
 
     Args:
         problems: Of one model, with data of the same shapes, on `zoo.Data` or a dict.
-        kernel: A kernel without a way in of another kernel.
+        kernel: A kernel; where another one is its way in, all data sets first go that way as a batch of that kernel.
         options: All of the kernel's, as for `zoo.infer.chains.fit`.
         seeds: One a problem: chain c's noise is a function of (seed, c).
         stop: Why to end, or "".
@@ -82,19 +94,27 @@ def sampled(
     own = {name: value for name, value in options.items() if name not in (*LOOP, *LOOP_ONLY)}
     chains = chains_of(kernel, given["chains"])
     check_target(kernel, given["target_accept"])
-    size = _group_size(problems, chains, given)
-    group = None
-    for first in range(0, len(problems), size):
-        if stop():
-            return
-        places = [min(first + i, len(problems) - 1) for i in range(size)]
-        runs = [_run(problems[i], kernel, own, chains, seeds[i], given) for i in dict.fromkeys(places)]
-        runs += [runs[-1]] * (size - len(runs))  # a full house, for the sake of shapes
-        group = _group(runs, varying(problems), given) if group is None else _again(group, runs)
-        for place in range(size):
-            if first + place < len(problems):
-                _enter(group, place, first + place)
-        yield from _all_done(group, stop)
+    given["engine"] = _engine(problems[0], given)
+    differs, places, way_in = varying(problems), _places(problems, chains, given), way_in_of(kernel, given["warmup"])
+    runs = [_run(one, kernel, own, chains, seed, given) for one, seed in zip(problems, seeds, strict=True)]
+    if way_in:
+        _come_in(runs, places, differs, given | {"warmup": way_in}, stop)
+    for course in _all_done(runs, places, differs, given | {"warmup": given["warmup"] - way_in}, stop):
+        yield course.index, _posterior(runs[course.index], course, given["thin"])
+
+
+def _engine(problem: Problem, given: dict[str, Any]) -> str:
+    iterations = given["warmup"] + given["draws"] * given["thin"]
+    return choose_engine(given["engine"], Density(problem, "eager"), iterations)
+
+
+def _come_in(runs: list[Run], places: int, differs: list[bool], given: dict[str, Any], stop: Stop) -> None:
+    """The first part of warm-up by another kernel, see `zoo.infer.warmup`."""
+    others = [on_the_way(run) for run in runs]
+    target = others[0].kernel.TARGET_ACCEPT
+    only = given | {"draws": 0, "target_accept": target, "step_size": None, "engine": "eager"}
+    for course in _all_done(others, places, differs, only, stop):
+        come_from(runs[course.index], others[course.index])
 
 
 def _run(problem: Problem, kernel: Any, own: dict[str, Any], chains: int, seed: int, given: dict[str, Any]) -> Run:
@@ -102,19 +122,22 @@ def _run(problem: Problem, kernel: Any, own: dict[str, Any], chains: int, seed: 
     return run_from(starts(target, chains, seed, given["init"]), target, kernel, own, given["mass"], seed)
 
 
-def _group_size(problems: Sequence[Problem], chains: int, given: dict[str, Any]) -> int:
-    """Data sets at once: as many as keep gradients and draws in memory, evenly split."""
+def _places(problems: Sequence[Problem], chains: int, given: dict[str, Any]) -> int:
+    """Data sets at once: enough for a step to be worth its call, no more than keep gradients and draws in memory.
+
+    A place that is free is taken by the next data set; at the end places stay empty, and the fewer those are, the less
+    is computed for nothing.
+    """
     target = Density(problems[0], "eager")
     rows = max(site.shape[0] if site.shape else 1 for site in target.sites.observed.values())
-    work = chains * target.dim * max(rows, 2 * BLOCK, given["draws"])
-    groups = -(-len(problems) // max(1, MOST_NUMBERS // work))
-    return -(-len(problems) // groups)
+    enough = -(-ENOUGH_NUMBERS // (chains * target.dim * rows))
+    most = MOST_NUMBERS // (chains * target.dim * max(rows, 2 * BLOCK, given["draws"]))
+    return min(len(problems), enough, max(1, most))
 
 
 def _group(runs: list[Run], differs: list[bool], given: dict[str, Any]) -> Group:
     run, thin = runs[0], given["thin"]
-    total = given["warmup"] + given["draws"] * thin
-    batch = batch_of(runs, differs, choose_engine(given["engine"], run.density, total) == "compiled")
+    batch = batch_of(runs, differs, given["engine"] == "compiled")
     target = given["target_accept"] or run.setup.target or run.kernel.TARGET_ACCEPT
     plan = Plan(given["warmup"], target, given["mass"], given["step_size"], False)
     shape = (*batch.draw.done.shape, BLOCK)
@@ -124,14 +147,8 @@ def _group(runs: list[Run], differs: list[bool], given: dict[str, Any]) -> Group
     return Group(batch, [None] * len(runs), plan, given["draws"] * thin, thin, room)
 
 
-def _again(group: Group, runs: list[Run]) -> Group:
-    """The same batch, compiled already, with other runs."""
-    group.batch.load(runs)
-    return group
-
-
 def _enter(group: Group, place: int, index: int) -> None:
-    """A run begins its warm-up."""
+    """The run in a place begins its warm-up."""
     run, plan = group.batch.runs[place], group.plan
     run.tuned["step_size"] = first_step_size(run, 0) if plan.step_size is None else plan.step_size
     group.courses[place] = Course(index, first_memory(run), adapt.windows(plan.warmup))
@@ -141,19 +158,31 @@ def _enter(group: Group, place: int, index: int) -> None:
         _begin_sampling(group, place)
 
 
-def _all_done(group: Group, stop: Stop) -> Iterator[tuple[int, Posterior]]:
-    """Moves the batch on until every run is done."""
-    batch = group.batch
-    busy = torch.tensor([course is not None for course in group.courses], device=batch.stop.device)
+def _all_done(runs: list[Run], places: int, differs: list[bool], given: dict[str, Any], stop: Stop) -> Iterator[Course]:
+    """Moves all runs through as many places, until every run is done or `stop` says why not; each one's course."""
+    if stop():
+        return
+    group = _group(runs[:places], differs, given)
+    batch, waiting = group.batch, iter(range(places, len(runs)))
+    for place in range(places):
+        _enter(group, place, place)
+    busy = torch.ones(places, dtype=torch.bool, device=batch.stop.device)
     while any(group.courses):
         with running_on(batch.compiled.threads):
             batch.step()
         _keep(batch, group.room)
         for place in (busy & (batch.state.completed.amin(1) >= batch.stop)).nonzero()[:, 0].tolist():
-            found = _moved_on(group, place)
-            if found is not None:
-                group.courses[place], busy[place] = None, False
-                yield found
+            course = group.courses[place]
+            assert course is not None
+            if not _moved_on(group, place, course):
+                continue
+            group.courses[place] = None
+            yield course
+            following = next(waiting, None)
+            busy[place] = following is not None
+            if following is not None:
+                batch.put(place, runs[following])
+                _enter(group, place, following)
         if stop():
             return
 
@@ -167,21 +196,18 @@ def _keep(batch: Batch, room: dict[str, Tensor]) -> None:
             rows[at] = getattr(batch.draw, name)[done].to(rows.dtype)
 
 
-def _moved_on(group: Group, place: int) -> tuple[int, Posterior] | None:
-    """What follows once all chains of a run have come to its stop; its posterior, if that was the last."""
-    course = group.courses[place]
-    assert course is not None
+def _moved_on(group: Group, place: int, course: Course) -> bool:
+    """What follows once all chains of a run have come to its stop; whether that was the last."""
     if course.memory.done < group.plan.warmup:
         _learn(group, place, course)
-        return None
+        return not group.wanted and course.memory.done == group.plan.warmup
     run, count = group.batch.runs[place], int(group.batch.stop[place])
     rows = {name: value[place, :, :count] for name, value in group.room.items()}
     course.rows.append({name: value.clone() for name, value in every(rows, group.thin, course.kept).items()})
     course.kept, run.iteration = course.kept + count, run.iteration + count
-    if course.kept == group.wanted:
-        return course.index, _posterior(run, course, group.thin)
-    _next_block(group, place, course)
-    return None
+    if course.kept < group.wanted:
+        _next_block(group, place, course)
+    return course.kept == group.wanted
 
 
 def _learn(group: Group, place: int, course: Course) -> None:
@@ -193,7 +219,8 @@ def _learn(group: Group, place: int, course: Course) -> None:
     course.memory, _ = learned(run, plan, course.windows, course.memory, position[:, None], accept)
     if course.memory.done == plan.warmup:
         conclude(run, plan, course.memory)
-        _begin_sampling(group, place)
+        if group.wanted:
+            _begin_sampling(group, place)
         return
     batch.write_tuned(place)
     if run.iteration % BLOCK == 0:

@@ -16,6 +16,7 @@ from zoo.core.sites import sites
 from .corners import settle
 from .density import Density, density, is_real
 from .flat import flat_directions
+from .fold import fold
 from .graph import trace
 from .lbfgs import ITERATIONS, Descent, Function, lbfgs
 from .runaway import FAR, outwards, watch
@@ -66,7 +67,7 @@ def find_modes(
         descend: `lbfgs`, or another with its arguments.
         steps: At most so many iterations.
     """
-    target = density(_double(problem))
+    target = density(double(problem))
     # One start more where a flat prior may leave a line of maxima: one end alone could not show it.
     start = starts(target, restarts if jacobian or not _improper(target) else max(restarts, 2), seed)
     lost, collapsed = watch(target, jacobian)
@@ -74,8 +75,20 @@ def find_modes(
     ended = descend(function, start, iterations=steps, stop=stop, show=show, lost=lost)
     if not jacobian and descend is lbfgs and not stop():
         ended = _at_corners(target, function, ended, collapsed)
+    return judged(target, ended, collapsed, jacobian, restarts, stop)
+
+
+def judged(
+    target: Density,
+    ended: Descent,
+    collapsed: Mapping[int, str],
+    jacobian: bool,
+    restarts: int,
+    stop: Callable[[], str],
+) -> Modes:
+    """Which ends of a search are modes; of those that are not, why."""
     trouble, kinks = dict(collapsed), {}
-    for r in range(len(start)):
+    for r in range(len(ended.x)):
         if r in trouble:
             continue
         if why := _trouble(target, ended.x[r], -ended.f[r], jacobian, bool(ended.rested[r])):
@@ -85,7 +98,7 @@ def find_modes(
         elif sites := _kinks(target, ended.x[r], -ended.f[r], ended.grad[r], jacobian):
             kinks[r] = sites
     if not jacobian:
-        trouble |= _not_single(target, ended, [r for r in range(len(start)) if r not in trouble], jacobian)
+        trouble |= _not_single(target, ended, [r for r in range(len(ended.x)) if r not in trouble], jacobian)
     trouble = {r: why for r, why in trouble.items() if r < restarts}
     kinks = {r: names for r, names in kinks.items() if r < restarts}
     reason = "" if bool(ended.rested[:restarts].all()) else stop()
@@ -115,11 +128,11 @@ def _at_corners(target: Density, function: Function, ended: Descent, collapsed: 
     return settle(function, lambda x: -target.value_and_grad(x, jacobian=False)[1], ended, alive, lbfgs)
 
 
-def _double(problem: Problem) -> Problem:
+def double(problem: Problem) -> Problem:
     """The problem in float64, or the reason why its model cannot follow there."""
-    double = problem.to(dtype=torch.float64)
+    exact = problem.to(dtype=torch.float64)
     try:
-        sites(double)
+        sites(exact)
     except ModelFails as error:
         if problem.tensor.dtype == torch.float64:
             raise
@@ -127,7 +140,7 @@ def _double(problem: Problem) -> Problem:
             f"modes are climbed in float64, where {str(error).rpartition('; it was given')[0]}. Build "
             "its tensors from the data (x.new_zeros), or put its modules in float64: module.double()."
         ) from None
-    return double
+    return exact
 
 
 def _downhill(target: Density, example: Tensor, jacobian: bool) -> Function:
@@ -145,7 +158,7 @@ def _downhill(target: Density, example: Tensor, jacobian: bool) -> Function:
         grad, value = torch.func.vmap(gradient)(x)
         return value, grad
 
-    graph = trace(function, (example,))
+    graph = fold(trace(function, (example,)))
 
     def traced(x: Tensor) -> tuple[Tensor, Tensor]:
         with torch.no_grad():

@@ -56,7 +56,7 @@ class Tuning(NamedTuple):
 
 def warm(run: Run, plan: Plan, journal: Journal, stop: Stop, show: Show) -> bool:
     """All of warm-up, from where the journal says that it is; False where `stop` ended it."""
-    way_in = min(WAY_IN, plan.warmup // 3) if hasattr(run.kernel, "WAY_IN") else 0
+    way_in = way_in_of(run.kernel, plan.warmup)
     if way_in and not journal.past("way in") and not _come_in(run, plan._replace(warmup=way_in), journal, stop, show):
         return False
     if journal.past("warmup"):
@@ -70,20 +70,35 @@ def warm(run: Run, plan: Plan, journal: Journal, stop: Stop, show: Show) -> bool
     return True
 
 
-def _come_in(run: Run, plan: Plan, journal: Journal, stop: Stop, show: Show) -> bool:
-    """The first part of warm-up by another kernel: some are lost far from where the mass is. As `warm`."""
+def way_in_of(kernel: Any, warmup: int) -> int:
+    """How many iterations of warm-up belong to another kernel: some are lost far from where the mass is."""
+    return min(WAY_IN, warmup // 3) if hasattr(kernel, "WAY_IN") else 0
+
+
+def on_the_way(run: Run) -> Run:
+    """The chains of a run at their starts, under the kernel that is its way in."""
     way = run.kernel.WAY_IN
     setup, state = at_start(way, run.density, run.kernel.position_of(run.state), {})
-    other = Run(run.density, way, setup, run.seed, state, run.mass, {"step_size": 1.0, **setup.tuned}, run.watch)
-    other.drive = eager_drive(way, run.density, setup.constants)
+    return Run(run.density, way, setup, run.seed, state, run.mass, {"step_size": 1.0, **setup.tuned}, run.watch)
+
+
+def come_from(run: Run, other: Run) -> None:
+    """Puts a run where its way in has led, with the mass learned there."""
+    at, run.mass = other.kernel.position_of(other.state).clone(), other.mass
+    run.state = run.kernel.init(at, *run.density.value_and_grad(at), run.setup.constants)
+
+
+def _come_in(run: Run, plan: Plan, journal: Journal, stop: Stop, show: Show) -> bool:
+    """The first part of warm-up by another kernel. As `warm`."""
+    other = on_the_way(run)
+    other.drive = eager_drive(other.kernel, run.density, other.setup.constants)
     saved = journal.take("way in")
     if saved is None:
         other.tuned["step_size"] = first_step_size(other, 0)
-    plan = plan._replace(target=way.TARGET_ACCEPT, step_size=None)
+    plan = plan._replace(target=other.kernel.TARGET_ACCEPT, step_size=None)
     if not _warm_up(other, plan, saved, "way in", journal, stop, show):
         return False
-    at, run.mass = way.position_of(other.state), other.mass
-    run.state = run.kernel.init(at, *run.density.value_and_grad(at), run.setup.constants)
+    come_from(run, other)
     return True
 
 

@@ -55,9 +55,11 @@ def sbc(
     y, and the true value of every compared quantity is ranked among its draws: f at 20 rows of x_test or fewer,
     scalars such as the noise, and the log likelihood of y. Uniform ranks pass.
 
-    Samplers run all data sets as one batch, each with chains, step size, mass and trajectory length of its own, and
-    none waits for another. One after another go exact, laplace, svi and prior, samplers that begin by another one
-    (mala, mclmc), models that vmap refuses, and engine="loop" or "pyro".
+    Samplers run many data sets as one batch, each with chains, step size, mass and trajectory length of its own; none
+    waits for another, and the place of one that is done is taken by the next. svi climbs all of them at once, each
+    with its own start, noise and end, and so does laplace to its modes. One after another go exact and prior, svi
+    where rows have latents of their own or q has more than 50,000 parameters, models that vmap refuses, and
+    engine="loop" or "pyro".
 
     Args:
         problem: A problem, or a lecture model's name; its y is not looked at.

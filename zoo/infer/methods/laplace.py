@@ -79,12 +79,22 @@ def fit(
     Raises:
         ValueError: For an unknown structure or curvature.
     """
-    for name, value, known in (("structure", structure, STRUCTURES), ("curvature", curvature, CURVATURES)):
-        if value not in known:
-            raise ValueError(f"{name} must be one of {', '.join(known)}, got {value!r}.")
+    check(structure, curvature)
     begun = time.perf_counter()
     with stoppable(max_seconds) as stop, progress_bar("laplace", ITERATIONS, progress) as show:
         modes = find_modes(problem, jacobian=True, restarts=restarts, seed=seed, stop=stop, show=show)
+    return at_modes(problem, modes, draws=draws, seed=seed, begun=begun)
+
+
+def check(structure: str, curvature: str) -> None:
+    """ValueError for what is none of STRUCTURES or CURVATURES."""
+    for name, value, known in (("structure", structure, STRUCTURES), ("curvature", curvature, CURVATURES)):
+        if value not in known:
+            raise ValueError(f"{name} must be one of {', '.join(known)}, got {value!r}.")
+
+
+def at_modes(problem: Problem, modes: Modes, *, draws: int, seed: int, begun: float) -> Posterior:
+    """The Gaussians at modes that a search has found, which began at that time; as `fit`."""
     found = [_gaussian(modes.target, u, r not in modes.kinks) for r, u in enumerate(modes.position)]
     warmed = time.perf_counter()
     rows = [_draw(modes.target, g, draws, seed, r) for r, g in enumerate(found)]

@@ -35,7 +35,7 @@ from zoo.infer.families import choose, make
 from zoo.infer.interrupt import stoppable
 from zoo.infer.large import draws_that_fit, measured_rows
 from zoo.infer.looped import Looped
-from zoo.infer.prepared import HiddenParameters, prepare
+from zoo.infer.prepared import Batch, HiddenParameters, Prepared, prepare
 from zoo.infer.progress import progress as progress_bar
 from zoo.infer.score import GRADIENTS
 from zoo.infer.seeds import block_seed
@@ -100,9 +100,8 @@ def fit(
     Raises:
         ValueError: For options out of range, unknown guides, and guides that do not fit the model.
     """
-    _check(problem, lr, particles, batch_size, stop)
-    _check_gradient(gradient, noise_per)
-    point, guide_options = _names(point), _options(guide_options)
+    check(problem, lr, particles, batch_size, stop, gradient, noise_per)
+    point, guide_options = names(point), options_of(guide_options)
     begun = time.perf_counter()
     family = guide if guide is not None else (problem.guide or "normal")
     variational = set_up(problem, family, guide_options, point, restarts, seed, gradient=gradient, noise_per=noise_per)
@@ -131,12 +130,16 @@ def fit(
     }
     return Posterior(
         problem, "svi", "iid", values, stats=stats, history=climbed.history,
-        seconds=seconds, settings=settings, outcome=_outcome(climbed, stop, variational.layout.size),
+        seconds=seconds, settings=settings, outcome=outcome_of(climbed, stop, variational.layout.size),
         params=variational.layout.named(climbed.params) if local else {},
     )  # fmt: skip
 
 
-def _check(problem: Problem, lr: float, particles: int, batch_size: int | None, stop: str) -> None:
+def check(
+    problem: Problem, lr: float, particles: int, batch_size: int | None, stop: str, gradient: str, noise_per: str | None
+) -> None:
+    """ValueError for options out of range."""
+    _check_gradient(gradient, noise_per)
     if not lr > 0:
         raise ValueError(f"lr must be positive, got {lr!r}. Try 0.01.")
     if particles < 1:
@@ -161,14 +164,16 @@ def _check_gradient(gradient: str, noise_per: str | None) -> None:
         raise ValueError("noise_per='row' needs gradient='pathwise', got 'score'. Leave noise_per out.")
 
 
-def _names(point: Any) -> tuple[str, ...]:
+def names(point: Any) -> tuple[str, ...]:
+    """Names of sites as a tuple; ValueError for anything else."""
     point = (point,) if isinstance(point, str) else point
     if not isinstance(point, Sequence) or not all(isinstance(name, str) for name in point):
         raise ValueError(f"point must be names of latent sites, got {point!r}. For example point=('noise',).")
     return tuple(point)
 
 
-def _options(options: Any) -> dict[str, Any]:
+def options_of(options: Any) -> dict[str, Any]:
+    """A guide's options as a dict; ValueError for anything else."""
     if options is not None and not isinstance(options, dict):
         raise ValueError(f"guide_options must be a dict, got {options!r}. For example guide_options={{'rank': 3}}.")
     return dict(options or {})
@@ -186,6 +191,14 @@ def set_up(
     noise_per: str | None = None,
 ) -> Fit:
     """The guide's parameters at each restart's start, on the engine that the guide allows."""
+    prepared = first_runs(problem, guide, options, point, restarts, seed)
+    return on_engine(problem, prepared, gradient=gradient, noise_per=noise_per)
+
+
+def first_runs(
+    problem: Problem, guide: Any, options: dict[str, Any], point: Sequence[str], restarts: int, seed: int
+) -> list[Prepared]:
+    """The guide, once run, at each restart's start."""
     factory = choose(guide, options, point)
     prepared = []
     for r in range(restarts):
@@ -193,6 +206,11 @@ def set_up(
         with seeded(start, problem.tensor.device):  # a factory may draw its networks' first weights
             made = make(factory, problem.model)
         prepared.append(prepare(made, problem, start))
+    return prepared
+
+
+def on_engine(problem: Problem, prepared: list[Prepared], *, gradient: str, noise_per: str | None) -> Fit:
+    """The engine that guide and model allow: "vmap", or "loop" where they cannot be vectorised, which is said."""
     try:
         fit = Variational(problem, prepared, gradient=gradient, noise_per=noise_per)
         fit.check_vmap()
@@ -214,16 +232,23 @@ def _draws(fit: Fit, params: Tensor, draws: int, seed: int) -> tuple[dict[str, T
     """{site: (restart, draw, *shape)} and stats lp, logq (restart, draw)."""
     draws = draws_that_fit(fit, draws)
     batch, scale, some = measured_rows(fit, draws)
-    rows, at_once = [], chunk(fit)
+    rows = []
     for r, flat in enumerate(params):
         noise = fit.noise(seed, r, 0, (draws,), "draws", rows=some)
-        parts = [fit.draw(flat, part, batch, scale) for part in noise.split(at_once)]
-        values = {name: torch.cat([part[0][name] for part in parts]) for name in parts[0][0]}
-        rows.append((values, torch.cat([part[1] for part in parts]), torch.cat([part[2] for part in parts])))
+        rows.append(drawn(fit, flat, noise, batch, scale))
     stats = {"lp": torch.stack([row[1] for row in rows]), "logq": torch.stack([row[2] for row in rows])}
     if fit.no_density or some:
         del stats["logq"]
     return {name: torch.stack([row[0][name] for row in rows]) for name in rows[0][0]}, stats
+
+
+def drawn(
+    fit: Fit, flat: Tensor, noise: Tensor, batch: Batch, scale: float = 1.0
+) -> tuple[dict[str, Tensor], Tensor, Tensor]:
+    """{site: (draw, *shape)}, lp and logq (draw,) of one restart's parameters, as many at once as memory allows."""
+    parts = [fit.draw(flat, part, batch, scale) for part in noise.split(chunk(fit))]
+    values = {name: torch.cat([part[0][name] for part in parts]) for name in parts[0][0]}
+    return values, torch.cat([part[1] for part in parts]), torch.cat([part[2] for part in parts])
 
 
 def _settings(fit: Fit, climbed: Climb, seed: int, guide: Any) -> dict[str, Any]:
@@ -243,7 +268,8 @@ def _settings(fit: Fit, climbed: Climb, seed: int, guide: Any) -> dict[str, Any]
     }
 
 
-def _outcome(climbed: Climb, stop: str, parameters: int) -> str:
+def outcome_of(climbed: Climb, stop: str, parameters: int) -> str:
+    """What came of an ascent: "ok", or why not and what to do."""
     elbo = climbed.history["elbo"]
     if climbed.bad is not None:
         step, restart = climbed.bad

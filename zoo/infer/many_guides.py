@@ -1,0 +1,219 @@
+"""`fitted`: svi on many data sets as one ascent; each has a start, noise, batches and an end of its own.
+
+    ELBO_k(q_k) for every data set k, one gradient for all of them: rows of parameters are restarts with their own y
+
+What data set k gets is what `zoo.infer.methods.svi` gives on it alone, but for rounding (a product of matrices over
+many data sets adds in another order), and but for settings: its ELBO is not estimated anew.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from zoo.core.local import local_sites
+from zoo.core.posterior import Posterior
+from zoo.core.problem import Data, Problem
+
+from .adam import schedule
+from .ascent import (
+    BLOCK,
+    BLOCK_NUMBERS,
+    ENGINES,
+    Climb,
+    Fit,
+    Source,
+    choose_engine,
+    ended_at,
+    masked_numbers,
+    ready,
+    rests,
+)  # fmt: skip
+from .elbo import Terms
+from .engine import MOST_COORDINATES
+from .methods import svi
+from .prepared import Batch, quiet
+from .threads import running_on, threads_for_size
+from .track import Tensors, Track, first_state, track
+
+MOST_NUMBERS = 2**24  # that a step, or a block of noise, may hold for all data sets together
+Stop = Callable[[], str]
+
+
+def possible(problem: Problem, asked: dict[str, Any]) -> bool:
+    """Whether fits can be one ascent: on `zoo.Data`, in vectorised form, of a small q, no latents of single rows."""
+    if asked["engine"] not in ENGINES or asked["engine"] == "loop" or not isinstance(problem.data, Data):
+        return False
+    if local_sites(problem):
+        return False
+    fit = _set_up([problem], asked, [0])
+    return fit.engine == "vmap" and fit.layout.size <= MOST_COORDINATES
+
+
+def fitted(
+    problems: Sequence[Problem], asked: dict[str, Any], seeds: Sequence[int], stop: Stop
+) -> Iterator[tuple[int, Posterior]]:
+    """Posteriors with the index of their data set, as they are done; none that `stop` cut short.
+
+    Args:
+        problems: Of one model, on `zoo.Data` of the same shapes.
+        asked: All options of svi.
+        seeds: One a problem.
+        stop: Why to end, or "".
+    """
+    keys = ("lr", "particles", "batch_size", "stop", "gradient", "noise_per")
+    svi.check(problems[0], **{key: asked[key] for key in keys})
+    size = _group_size(problems, asked)
+    for first in range(0, len(problems), size):
+        group = slice(first, first + size)
+        for k, found in _group(problems[group], asked, seeds[group], stop):
+            yield first + k, found
+        if stop():
+            return
+
+
+def _set_up(problems: Sequence[Problem], asked: dict[str, Any], seeds: Sequence[int]) -> Fit:
+    """The guides' parameters (data set x restart, size) at their starts; the problem is that of the first."""
+    guide = asked["guide"] if asked["guide"] is not None else (problems[0].guide or "normal")
+    options, point = svi.options_of(asked["guide_options"]), svi.names(asked["point"])
+    prepared = [
+        one
+        for problem, seed in zip(problems, seeds, strict=True)
+        for one in svi.first_runs(problem, guide, options, point, asked["restarts"], seed)
+    ]
+    return svi.on_engine(problems[0], prepared, gradient=asked["gradient"], noise_per=asked["noise_per"])
+
+
+def _group_size(problems: Sequence[Problem], asked: dict[str, Any]) -> int:
+    """Data sets at once: as many as keep a step and a block of noise in memory, evenly split."""
+    fit = _set_up(problems[:1], asked, [0])
+    rows, particles = asked["batch_size"] or len(problems[0].tensor), asked["particles"]
+    noise = fit.noise_for(asked["batch_size"])
+    block = min(BLOCK_NUMBERS, BLOCK * particles * noise * (rows if fit.by_row else 1))
+    work = asked["restarts"] * max(fit.layout.size + particles * rows * noise, block)
+    groups = -(-len(problems) // max(1, MOST_NUMBERS // work))
+    return -(-len(problems) // groups)
+
+
+def _group(
+    problems: Sequence[Problem], asked: dict[str, Any], seeds: Sequence[int], stop: Stop
+) -> Iterator[tuple[int, Posterior]]:
+    fit, restarts = _set_up(problems, asked, seeds), asked["restarts"]
+    if asked["batch_size"] is not None:
+        fit.check_batch(asked["batch_size"])
+    own = tuple(torch.stack([v for v in column for _ in range(restarts)]) for column in _columns(problems))
+    rows = [(seed, r) for seed in seeds for r in range(restarts)]
+    n = len(problems[0].tensor)
+    batch_size = None if asked["batch_size"] == n else asked["batch_size"]
+    source = Source(fit, asked["particles"], batch_size, rows, (own[0], own[1]))
+    threads = threads_for_size(n * len(rows), fit.layout.size)
+    for k, climbed in _climbs(fit, source, asked, len(problems), threads, stop):
+        with running_on(threads):
+            found = _posterior(fit, problems[k], climbed, asked, seeds[k])
+        yield k, found
+
+
+def _columns(problems: Sequence[Problem]) -> tuple[list[Tensor], list[Tensor]]:
+    data: list[Any] = [problem.data for problem in problems]
+    return [one.x for one in data], [one.y for one in data]
+
+
+# -- the ascent --------------------------------------------------------------------------------------------
+
+
+def _climbs(
+    fit: Fit, source: Source, asked: dict[str, Any], count: int, threads: int, stop: Stop
+) -> Iterator[tuple[int, Climb]]:
+    """Moves all data sets on, a block of steps at a time, and gives each ascent when it has ended.
+
+    A data set that has ended stays in its place with rate 0: blocks end where its own ascent would.
+    """
+    state, restarts, done = first_state(fit.start), asked["restarts"], 0
+    tracks = [track(part, asked["steps"], asked["stop"] == "converged", None, source.length)
+              for part in fit.start.split(restarts)]  # fmt: skip
+    busy, pace, step = dict(enumerate(tracks)), _paces(tracks, asked["lr"], restarts), None
+    while busy and not stop():
+        noise, steps = source.block(done // source.length), min(source.length, asked["steps"] - done)
+        batches, found = source.rows(done, steps), []
+        with quiet(), torch.set_grad_enabled(False), running_on(threads):
+            if step is None:
+                step = _step(fit, source, asked, (*state, noise[0], pace(0), *batches(0)), tracks)
+            for i in range(steps):
+                moved = step(*state, noise[i], pace(done + i), *batches(i))
+                state = moved[:4]
+                found.append(moved[4:])
+        done += steps
+        changed = _look(busy, state, found, restarts)
+        ended = {k: at for k, at in busy.items() if at.ended}
+        busy = {k: at for k, at in busy.items() if k not in ended}
+        if changed or ended:
+            pace = _paces(tracks, asked["lr"], restarts)
+        for k, at in ended.items():
+            yield k, ended_at(at, at.bad, "")
+
+
+def _step(
+    fit: Fit, source: Source, asked: dict[str, Any], example: Tensors, tracks: list[Track]
+) -> Callable[..., Tensors]:
+    """The step of all data sets on its engine, which their tracks are told."""
+    numbers = masked_numbers(fit, source.shape, source.size)
+    engine = choose_engine(asked["engine"], fit, asked["steps"], numbers)
+    step, engine, seconds = ready(fit, source, engine, example)
+    for at in tracks:
+        at.begin(engine, seconds / len(tracks))
+    return step
+
+
+def _paces(tracks: list[Track], lr: float, restarts: int) -> Callable[[int], Tensor]:
+    """t -> what Adam gets at step t, (3, row, 1); rate 0 for what has ended."""
+    schedules = {at.steps: torch.stack(tuple(schedule(at.steps, lr, at.state[0]))) for at in tracks}
+    still = torch.tensor([0.0, 1.0, 1.0]).to(tracks[0].state[0])
+
+    def pace(t: int) -> Tensor:
+        each = [still if at.ended or t >= at.steps else schedules[at.steps][:, t] for at in tracks]
+        return torch.stack(each, 1).repeat_interleave(restarts, 1)[..., None]
+
+    return pace
+
+
+def _look(busy: dict[int, Track], state: Tensors, found: list[Tensors], restarts: int) -> bool:
+    """Tells the tracks what a block of steps has brought; whether one of them now ends earlier."""
+    names = ("finite", *Terms._fields)
+    columns = {name: torch.stack(c, 1) for name, c in zip(names, zip(*found, strict=True), strict=True)}
+    changed = False
+    for k, at in busy.items():
+        mine = slice(k * restarts, (k + 1) * restarts)
+        begin = at.done
+        at.state = tuple(part[mine].clone() for part in state)
+        at.history.add({name: column[mine] for name, column in columns.items()})
+        finite = columns["finite"][mine].T
+        if not bool(finite.all()):
+            step, restart = (~finite).nonzero()[0].tolist()
+            at.bad = begin + step, restart
+        changed = rests(at) or changed
+    return changed
+
+
+# -- after it ----------------------------------------------------------------------------------------------
+
+
+def _posterior(fit: Fit, problem: Problem, climbed: Climb, asked: dict[str, Any], seed: int) -> Posterior:
+    begun, data = time.perf_counter(), problem.data
+    assert isinstance(data, Data)
+    batch, rows = Batch(data.x, data.y), []
+    for r, flat in enumerate(climbed.params):
+        rows.append(svi.drawn(fit, flat, fit.noise(seed, r, 0, (asked["draws"],), "draws"), batch))
+    stats = {"lp": torch.stack([row[1] for row in rows]), "logq": torch.stack([row[2] for row in rows])}
+    if fit.no_density:
+        del stats["logq"]
+    return Posterior(
+        problem, "svi", "iid", {name: torch.stack([row[0][name] for row in rows]) for name in rows[0][0]},
+        stats=stats, history=climbed.history,
+        seconds={"compile": climbed.compiling, "warmup": climbed.seconds, "sample": time.perf_counter() - begun},
+        settings={"engine": climbed.engine, "point": list(fit.points)},
+        outcome=svi.outcome_of(climbed, asked["stop"], fit.layout.size),
+    )  # fmt: skip
