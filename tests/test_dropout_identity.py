@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pyro
 import pyro.distributions as dist
 import pytest
@@ -108,6 +109,19 @@ def test_bad_decays_are_refused() -> None:
     refused(lambda: weight_decay(1.0, 1.0, 0.1, 0), "n must be a positive")
     refused(lambda: weight_decay(1.0, 1.0, 0.1, 10, loss="mse"), "half_squared, squared, nll", "'mse'")
     refused(lambda: weight_decay(1.0, 2.0, 0.1, 10, loss="nll"), "tau=1")
+    for wrong in ("a", None, True, [0.1, 0.2], torch.tensor([0.1, 0.2]), math.nan):
+        refused(lambda wrong=wrong: weight_decay(wrong, 1.0, 0.1, 10), "length_scale must be a positive finite number")
+        refused(lambda wrong=wrong: weight_decay(1.0, wrong, 0.1, 10), "tau must be a positive finite number")
+        refused(lambda wrong=wrong: weight_decay(1.0, 1.0, wrong, 10), "0 <= p < 1, got", "each layer")
+        refused(lambda wrong=wrong: weight_decay(1.0, 1.0, 0.1, wrong), "n must be a positive whole number")
+    refused(lambda: weight_decay(1.0, 1.0, 0.1, 2.5), "n must be a positive whole number", "2.5")
+    refused(lambda: weight_decay(1.0, 1.0, 0.1, 10, inverted="no"), "inverted must be True or False", "'no'")
+
+
+def test_numbers_of_other_kinds_give_a_plain_one() -> None:
+    found = weight_decay(torch.tensor(2.0), np.float32(1.0), torch.tensor(0.5, dtype=F64), np.int64(100))
+    assert type(found) is float
+    assert found == weight_decay(2.0, 1.0, 0.5, 100)
 
 
 # -- T passes ----------------------------------------------------------------------------------------------
@@ -182,5 +196,8 @@ def test_the_error_falls_with_the_passes() -> None:
 def test_one_pass_is_refused() -> None:
     refused(lambda: moments_of_passes(torch.zeros(1, 3), 1.0), "at least 2 passes", "got 1")
     refused(lambda: moments_of_passes(torch.zeros(3), 1.0), r"\(T, m\)")
-    refused(lambda: moments_of_passes(torch.zeros(3, 2), 0.0), "positive precision")
+    for tau in (0.0, math.nan, "a", True):
+        refused(lambda tau=tau: moments_of_passes(torch.zeros(3, 2), tau), "positive precision", "got")
+    refused(lambda: moments_of_passes(torch.zeros(3, 2, dtype=torch.int64), 1.0), "real numbers", "int64")
+    refused(lambda: moments_of_passes([[1.0], [2.0]], 1.0), "real numbers", "list")
     assert math.isfinite(float(log_likelihood_of_passes(torch.zeros(1, 3), torch.zeros(3), 1.0)[0]))

@@ -7,7 +7,9 @@ With W = diag(z) M, prior w ~ N(0, 1 / l^2), y ~ N(f, 1 / tau), n rows and B of 
 
 from __future__ import annotations
 
-import math
+from typing import Any
+
+from .checks import positive, switch, whole
 
 LOSSES = ("half_squared", "squared", "nll")
 
@@ -38,18 +40,34 @@ def weight_decay(
         inverted: Whether masks are scaled up by 1 / (1 - p).
 
     Raises:
-        ValueError: For p outside [0, 1), numbers that are not positive, an unknown loss, and tau with "nll".
+        ValueError: For p outside [0, 1), what is no positive number, an n that is not whole, an unknown loss, and tau
+            with "nll".
 
     Source: Thome, "MC dropout: the proof"; Gal & Ghahramani 2016, eq. 7.
     """
-    for name, value in (("length_scale", length_scale), ("tau", tau), ("n", n)):
-        if not (value > 0 and math.isfinite(value)):
-            raise ValueError(f"{name} must be a positive finite number, got {value!r}.")
-    if not 0 <= p < 1:
-        raise ValueError(f"p is the probability to drop, 0 <= p < 1, got {p!r}.")
+    length_scale, tau, p = _number("length_scale", length_scale), _number("tau", tau), _rate(p)
+    n = whole("n", n)
+    switch("inverted", inverted)
     if loss not in LOSSES:
         raise ValueError(f"loss must be one of {', '.join(LOSSES)}, got {loss!r}. Leave it out for half_squared.")
     if loss == "nll" and tau != 1:
         raise ValueError(f"loss='nll' holds the noise already, got tau={tau!r}. Set tau=1.")
     penalty = (1 - p) * length_scale**2 / (2 * n * tau)
     return penalty * (2 if loss == "squared" else 1) / ((1 - p) ** 2 if inverted else 1)
+
+
+def _plain(value: Any) -> Any:
+    """Python's own value of a number of numpy's or torch's."""
+    return value.tolist() if hasattr(value, "tolist") else value
+
+
+def _number(name: str, value: Any) -> float:
+    positive(name, _plain(value))
+    return float(value)
+
+
+def _rate(value: Any) -> float:
+    plain = _plain(value)
+    if not isinstance(plain, (int, float)) or isinstance(plain, bool) or not 0 <= plain < 1:
+        raise ValueError(f"p is the probability to drop, 0 <= p < 1, got {value!r}. Call once for each layer.")
+    return float(plain)

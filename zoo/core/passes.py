@@ -139,7 +139,10 @@ def _check_counts(counts: Sequence[int], passes: int) -> None:
 
 
 def _check(f: Tensor, tau: float) -> None:
+    if not isinstance(f, Tensor) or not f.is_floating_point():
+        raise ValueError(f"passes must be a tensor of real numbers, got {getattr(f, 'dtype', type(f).__name__)}.")
     if f.dim() not in (2, 3):
         raise ValueError(f"passes must be (T, m) or (T, m, D), got {tuple(f.shape)}. For one row: f[:, None].")
-    if not tau > 0:
+    number = isinstance(tau, (int, float, Tensor)) and not isinstance(tau, bool)
+    if not number or not tau > 0:
         raise ValueError(f"tau must be a positive precision, got {tau!r}. It is 1 / noise^2.")
