@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 import torch
 
 import zoo
+from zoo.__main__ import main
 from zoo.core.diagnostics import mcse_quantile
 from zoo.core.quantities import Quantity
 from zoo.report import certificates
@@ -252,3 +254,32 @@ def test_stock_nuts_certifies_the_coin(coin: Gold) -> None:
     proof = add_stock(coin, zoo.load("coin_flip")).facts["certificates"]["stock"]
     assert proof["largest_z"] < proof["limit"]
     assert proof["least_ess"] > 400
+
+
+def test_a_refusal_names_no_folder_that_is_gone(tmp_path: Path) -> None:
+    """Twin: a folder that was given stays, and is named."""
+    options = {"engine": "eager", "warmup": 50}
+    problem = zoo.load("coin_flip")
+    said = refused(
+        lambda: make_gold(problem, options=options, seconds=1e-3), "before its first draw", "say --checkpoint DIR",
+        error=RuntimeError,
+    )  # fmt: skip
+    assert "zoo resume" not in said
+    assert tempfile.gettempdir() not in said
+    kept = tmp_path / "kept"
+    refused(
+        lambda: make_gold(problem, options=options, seconds=1e-3, kept=kept), f"zoo resume {kept}", error=RuntimeError
+    )
+
+
+def test_what_gold_does_not_cover_is_refused_at_once(capsys: pytest.CaptureFixture[str]) -> None:
+    """LeNet by its size, a VAE by its rows' codes. The help says it, too."""
+    assert main(["gold", "vae"]) == 2
+    assert "gold does not cover vae: every row has a 'z' of its own" in capsys.readouterr().err
+    images = zoo.load("lenet", zoo.Data(torch.zeros(10, 1, 28, 28), torch.arange(10)))
+    refused(lambda: make_gold(images), "gold does not cover lenet with 431,080 unknowns", "zoo.lenet.features")
+    with pytest.raises(SystemExit):
+        main(["gold", "--help"])
+    words = " ".join(capsys.readouterr().out.split())
+    assert "lenet's last layer alone" in words
+    assert "codes belong to single rows" in words

@@ -10,9 +10,12 @@ Source: Magnusson et al. 2024, "posteriordb" (reference draws and how they are j
 
 from __future__ import annotations
 
+import contextlib
 import json
+import re
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +38,7 @@ from zoo.infer.verdict import BFMI, LIMITS, Limit
 from . import certificates
 from .files import write_whole
 from .gold import FORMAT, Gold, key, probe_inputs, probe_rows
+from .gold_covers import check_covered
 from .summaries import rounded, summary
 
 CHAINS, DRAWS, MOST_DRAWS = 16, 1000, 64_000
@@ -77,12 +81,13 @@ def make_gold(
 
     Raises:
         RuntimeError: Where the run is not good enough to be gold; names the quantity and what to raise.
+        ValueError: For a model that gold does not cover, see `zoo.report.gold_covers`.
     """
     problem = problem.to(dtype=torch.float64)
     options = {"engine": engine, "seed": seed, **(options or {})}
     other = {"engine": engine, "seed": seed + 1, "init": "prior", **(second_options or {})}
-    with tempfile.TemporaryDirectory() as own:
-        into = Path(kept or own)
+    check_covered(problem, CHAINS * DRAWS)
+    with _folder(kept) as into:
         fit, found = long_run(problem, method, options, LEAST_ESS, seconds, into / "run")
         numbers = _numbers(found)
         proof: dict[str, Any] = {"density": certificates.density(fit), "exact": certificates.exact(fit, found)}
@@ -99,6 +104,23 @@ def make_gold(
         "draws": {n: _joint(q) for n, q in found.items() if n not in ("lp", "mean") and not n.startswith("log ")},
         "certificates": {word: what for word, what in proof.items() if what is not None},
     })  # fmt: skip
+
+
+@contextlib.contextmanager
+def _folder(kept: Path | None) -> Iterator[Path]:
+    """Where the runs are kept; a folder that is gone when they are refused is not named as one to go on from."""
+    if kept is not None:
+        yield kept
+        return
+    with tempfile.TemporaryDirectory() as own:
+        try:
+            yield Path(own)
+        except RuntimeError as error:
+            if str(own) not in str(error):
+                raise
+            go_on = r"to go on, make the same call, or: zoo resume [^);]*"
+            said = "nothing of it is kept: say --checkpoint DIR (kept=) for a run that can be gone on with"
+            raise RuntimeError(re.sub(go_on, said, str(error))) from None
 
 
 def _numbers(found: dict[str, Quantity]) -> dict[str, dict[str, Any]]:

@@ -11,10 +11,17 @@ from zoo.cli.values import options
 from zoo.core.words import nearest
 
 HELP = "make a model's reference posterior, or list those there are"
+COVERS = (
+    "Gold covers models whose unknowns are weights and scalars, a few thousand at most: the regressions and the "
+    "networks of up to two hidden layers. Of lenet, autoencoder and segmentation, as of other networks of that size, "
+    "it covers nothing, unless made so small that they pass (zoo show MODEL); lenet's last layer alone can be given "
+    "to NUTS by zoo.lenet.features. Of vae and cvae it covers nothing: codes belong to single rows."
+)
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """The model, its hyperparameters, the samplers, how long, where to."""
+    parser.epilog = COVERS
     add = parser.add_argument
     add("name", metavar="NAME", nargs="?", help="a model of `zoo list`; none: list the gold there is")
     add("--set", action="append", default=[], metavar="NAME=VALUE", help="a hyperparameter (zoo show MODEL)")
