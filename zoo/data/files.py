@@ -10,11 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from .bundled import BUNDLED
 from .columns import Table, number, parsed
 from .spelled import POINTS
 
 LONGEST = 200
 PARQUET = {".parquet", ".pq"}
+ARRAYS = {".npy", ".npz"}  # of images
 OTHER = {".xls", ".xlsx", ".ods", ".feather", ".arrow", ".pkl", ".json", ".gz", ".zip"}
 
 
@@ -26,6 +28,14 @@ def is_frame(value: Any) -> bool:
 def is_table(value: Any) -> bool:
     """Whether this names or holds a table: a path, a DataFrame or a dict of columns."""
     return isinstance(value, (str, os.PathLike, dict)) or is_frame(value)
+
+
+def is_images(value: Any) -> bool:
+    """Whether this is the path of images: a folder, a numpy file or an idx file. A data set's name is none."""
+    if not isinstance(value, (str, os.PathLike)) or str(value) in BUNDLED:
+        return False
+    path = Path(value)
+    return path.suffix.lower() in ARRAYS or "ubyte" in path.name or os.path.isdir(path)
 
 
 def read(source: Any, *, decimal: str = ".", text: Collection[str] = ()) -> Table:

@@ -84,7 +84,7 @@ def load(
     table = _without(table, targets, ignore, BUNDLED[str(source)][0] if is_bundled else ())
     if missing == "drop":
         table = _complete(table)
-    rows = _split(table.rows, test, seed, table.source)
+    rows = split_rows(table.rows, test, seed, table.source)
     log.info("%s: %d rows to train on, %d held out", table.source, *map(len, rows))
     return ready(table, targets, rows, classify=classify, drop=is_bundled)
 
@@ -171,7 +171,7 @@ def _complete(table: Table) -> Table:
     return table.taking(~lost)
 
 
-def _split(n: int, test: float, seed: int, source: str) -> tuple[Rows, Rows]:
+def split_rows(n: int, test: float, seed: int, source: str) -> tuple[Rows, Rows]:
     """Row numbers to train on and to hold out."""
     if n < 2:
         raise ValueError(f"{source} needs at least 2 rows, got {n}. Add rows.")

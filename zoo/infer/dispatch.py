@@ -25,13 +25,13 @@ from zoo.core.problem import Data, Problem
 from zoo.core.sites import Sites, sites
 from zoo.core.stable import check_stable
 from zoo.core.words import nearest
-from zoo.data.files import is_table
 
 from .call import call_of
 from .checkpoint import Checkpoint, noted
 from .kept import check_directory, kept_fit
 from .options import plain_options
 from .settings import settings_of
+from .sources import find_data, source_options
 from .threads import running_on, threads_for_size
 
 NO_DATA_NEEDED = ("prior",)
@@ -64,10 +64,11 @@ def load(name: str, data: Any = None, seed: int = 0, **options: Any) -> Problem:
     Args:
         name: One of `zoo.names()`.
         data: `zoo.Data`; or a table: the path of a file, a pandas DataFrame or the name of a set such as diabetes
-            or uci/concrete, see `zoo.data.tables.load`; None for the model's own.
+            or uci/concrete, see `zoo.data.tables.load`; or images: a folder of pictures, an .npy, .npz or idx file, see
+            `zoo.data.own_images.load`; None for the model's own.
         seed: For the model's own data, and for the split of a table.
         options: Hyperparameters of the model; what its `data` function takes goes there, and for a table what
-            `zoo.data.tables.load` takes (target, test, missing, ignore, decimal, split).
+            `zoo.data.tables.load` takes (target, test, missing, ignore, decimal, split), for images (test, size).
 
     Raises:
         ValueError: For an unknown name or option, with the nearest right one; and for data the model can't use.
@@ -77,7 +78,7 @@ def load(name: str, data: Any = None, seed: int = 0, **options: Any) -> Problem:
     seed = check_seed(seed)
     module = importlib.import_module(f"zoo.{name}")
     hyper_names = {n for n, p in _keywords(module.model).items() if p.kind is p.KEYWORD_ONLY}
-    source_names = _table_options() if is_table(data) else set(_keywords(module.data)) - {"seed"}
+    source_names = source_options(module, data)
     for option in options:
         if option not in hyper_names | source_names:
             raise ValueError(f"{name}: {nearest(option, hyper_names | source_names, 'option')}")
@@ -86,7 +87,7 @@ def load(name: str, data: Any = None, seed: int = 0, **options: Any) -> Problem:
     hyper = {k: v for k, v in options.items() if k in hyper_names}
     if isinstance(data, Data) and (only := sorted(set(source) - hyper_names)):
         raise ValueError(f"{name}: {only} shape the model's own data, but data were given. Leave one out.")
-    found = _find_data(module, data, seed, source)
+    found = find_data(module, data, seed, source)
     return Problem(
         name,
         module.model,
@@ -96,27 +97,6 @@ def load(name: str, data: Any = None, seed: int = 0, **options: Any) -> Problem:
         guide=getattr(module, "guide", None),
         exact=getattr(module, "exact", None),
     )
-
-
-def _table_options() -> set[str]:
-    from zoo.data import tables
-
-    return set(_keywords(tables.load)) - {"source", "seed", "classify"}
-
-
-def _find_data(module: Any, data: Any, seed: int, source: dict[str, Any]) -> Data:
-    if data is None:
-        data = module.data(seed=seed, **source)
-    elif not isinstance(data, Data):
-        if not is_table(data) or isinstance(data, dict):
-            raise TypeError(
-                f"data must be zoo.Data, a table's path, a DataFrame or a set's name, got {type(data).__name__}. "
-                "Wrap tensors or arrays: zoo.Data(x, y)."
-            )
-        from zoo.data import tables
-
-        data = tables.load(data, seed=seed, **source, classify=getattr(module, "CLASSIFY", False))
-    return module.prepare(data) if hasattr(module, "prepare") else data
 
 
 def _fit_function(method: str) -> Callable[..., Posterior]:

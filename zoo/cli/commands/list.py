@@ -41,11 +41,11 @@ def main(args: argparse.Namespace) -> int:
     """Prints the lists; returns the exit code."""
     sets = _sets()
     if args.data:
-        print("data sets (zoo run MODEL -m METHOD --data NAME; or the path of any table)")
+        print("data sets (zoo run MODEL -m METHOD --data NAME; or the path of any table, or of images)")
         print("\n".join(f"  {name:{max(map(len, sets))}}  {what}" for name, what in sets.items()))
         return 0
     print(_section("models (zoo show NAME)", catalogue.models()))
     print(_section("\nmethods (zoo run MODEL -m METHOD)", catalogue.methods()))
     print(_section("\nguides (zoo run MODEL -m svi --opt guide=GUIDE)", catalogue.guides()))
-    print(f"\ndata sets (zoo list --data), or any table of yours: {', '.join(BUNDLED)}, uci/...")
+    print(f"\ndata sets (zoo list --data), or any table or images of yours: {', '.join(BUNDLED)}, uci/...")
     return 0

@@ -38,7 +38,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def _table_arguments(parser: argparse.ArgumentParser) -> None:
     """What `zoo.data.tables.load` takes; None where it is not given."""
     add = parser.add_argument
-    add("--data", metavar="FILE", help="a CSV, TSV or Parquet file, or a set's name (zoo list --data)")
+    what = "a CSV, TSV or Parquet file, a set's name (zoo list --data), or images: a folder, .npy, .npz or idx file"
+    add("--data", metavar="FILE", help=what)
     add("--target", metavar="COLUMN", nargs="+", help="the column of --data to predict, or several; default: the last")
     add("--classify", action="store_true", help="the target is a class, whatever the model")
     add("--missing", choices=("refuse", "drop"), help="drop: leave out rows without a value; default: refuse them")
@@ -83,8 +84,13 @@ def _problem(args: argparse.Namespace) -> Problem:
     if args.data is None:
         return zoo.load(args.name, seed=args.seed, **hyper)
     from zoo.data import tables
+    from zoo.data.files import is_images
 
     table = _table_options(args)
+    if is_images(args.data):
+        if other := next((name for name in table if name != "test"), None):
+            raise ValueError(f"--{other} says how to read a table, but {args.data} holds images. Leave it out.")
+        return zoo.load(args.name, args.data, args.seed, **table, **hyper)
     table["classify"] = table.get("classify") or getattr(importlib.import_module(f"zoo.{args.name}"), "CLASSIFY", False)
     return zoo.load(args.name, tables.load(args.data, seed=args.seed, **table), **hyper)
 

@@ -1,0 +1,40 @@
+"""From what a user calls data to `Data`: the model's own, yours, a table's or images from files."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from zoo.core.problem import Data
+from zoo.data.files import is_images, is_table
+
+
+def source_options(module: Any, data: Any) -> set[str]:
+    """What may be said about the data: of images, of a table, or of the model's own."""
+    if is_images(data):
+        return {"test", "size"}
+    if not is_table(data):
+        return set(inspect.signature(module.data).parameters) - {"seed"}
+    from zoo.data import tables
+
+    return set(inspect.signature(tables.load).parameters) - {"source", "seed", "classify"}
+
+
+def find_data(module: Any, data: Any, seed: int, source: dict[str, Any]) -> Data:
+    """The data as the model takes them; TypeError for what holds none."""
+    if data is None:
+        data = module.data(seed=seed, **source)
+    elif is_images(data):
+        from zoo.data import own_images
+
+        data = own_images.load(data, seed=seed, **source)
+    elif not isinstance(data, Data):
+        if not is_table(data) or isinstance(data, dict):
+            raise TypeError(
+                f"data must be zoo.Data, a table's path, a DataFrame or a set's name, got {type(data).__name__}. "
+                "Wrap tensors or arrays: zoo.Data(x, y), zoo.Data(images)."
+            )
+        from zoo.data import tables
+
+        data = tables.load(data, seed=seed, **source, classify=getattr(module, "CLASSIFY", False))
+    return module.prepare(data) if hasattr(module, "prepare") else data
