@@ -18,6 +18,7 @@ from zoo.data import toy
 from zoo.data.quadrants import quadrant, unknown_only
 from zoo.report import codes
 from zoo.report.images import mosaic, pictures
+from zoo.report.pictures import suited
 
 SVI = {"steps": 5, "draws": 3, "engine": "eager"}
 
@@ -271,3 +272,16 @@ def test_a_file_tells_what_the_fit_tells(kind: str, tmp_path: Any) -> None:
 def test_other_fits_are_refused(kind: str) -> None:
     fit = zoo.run(zoo.load("linear_regression"), "exact", draws=4)
     refused(lambda: panels(fit, kind), "no code|no images|condition")
+
+
+def test_unasked_a_picture_shows_images() -> None:
+    wanted = {"vae": "reconstruct", "autoencoder": "reconstruct"}
+    assert {name: suited(fitted(name)) for name in wanted} == wanted
+    assert {known: suited(fitted("cvae", known=known)) for known in ("quadrant", "class")} == {
+        "quadrant": "completions", "class": "completions",
+    }  # fmt: skip
+    by_nuts = dataclasses.replace(fitted("vae"), params={})
+    assert suited(by_nuts) == "grid"
+    assert words(zoo.plot(by_nuts).axes[0].get_yticklabels())  # type: ignore[union-attr]
+    bare = dataclasses.replace(fitted("vae").problem, data=dataclasses.replace(tiny(), info={}))
+    assert suited(dataclasses.replace(fitted("vae"), problem=bare)) == "density"  # rows of numbers that are no images

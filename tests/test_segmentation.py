@@ -186,6 +186,9 @@ def test_five_panels() -> None:
         np.testing.assert_allclose(axes.images[0].get_array(), np.asarray(values), rtol=1e-5, atol=1e-6)
     refused(lambda: zoo.plot(fit, "segments", row=3), "row must be between 0 and 2", "got 3")
     refused(lambda: zoo.plot([fit, fit], "segments"), "one fit", "got 2")
+    assert zoo.plot(fit).axes[1].get_title() == "truth"  # what is drawn unasked
+    for kind in ("predicted", "probabilities"):
+        refused(lambda kind=kind: zoo.plot(fit, kind), "kind 'segments'")
     line = zoo.run("linear_regression", "exact", draws=5)
     refused(lambda: zoo.plot(line, "segments"), "needs images", "got x of shape")
 

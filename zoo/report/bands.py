@@ -71,10 +71,15 @@ def _normal_draws(mean: Array, var: Array, weights: Array | None) -> Array:
 
 
 def column(value: Tensor, output: int) -> Array:
-    """(chain, draw, m): one target, or the probability of one class."""
+    """(chain, draw, m): one target, or the probability of one class; ValueError where a row has a class a pixel."""
     array = to_numpy(value).astype(np.float64)
     if array.ndim == 3:
         return array
+    if array.ndim > 4:
+        raise ValueError(
+            f"this kind draws one number a row, and rows here have {' x '.join(map(str, array.shape[3:]))}. Images "
+            "with a class a pixel are drawn by kind 'segments'."
+        )
     flat = array.reshape(*array.shape[:3], -1)
     if not 0 <= output < flat.shape[3]:
         raise ValueError(f"output must be in 0 ... {flat.shape[3] - 1}, got {output}.")

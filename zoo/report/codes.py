@@ -40,6 +40,12 @@ class _Code(Messenger):
             msg["value"], msg["done"] = self.z, True
 
 
+def has_code(fit: Posterior) -> bool:
+    """Whether the model has a code of each row, drawn or computed."""
+    found = sites(fit.problem)
+    return CODE in found.deterministic or (CODE in found.latent and found.latent[CODE].local)
+
+
 def has_prior(fit: Posterior) -> bool:
     """Whether the code is drawn (a VAE's) and not computed (an autoencoder's).
 

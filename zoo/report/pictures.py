@@ -19,6 +19,7 @@ from zoo.core.words import nearest
 
 from . import kinds
 from .canvas import dress, file_format, write
+from .codes import has_code, has_prior
 from .inputs import is_stored
 
 Target = str | Path | Axes | None
@@ -48,7 +49,8 @@ def plot(
     Args:
         posteriors: One fit, or several of the same data.
         kind: What to draw, see `zoo plot --help`; None: what fits the data (a band over one input, a surface
-            over two, predicted against observed over more, densities where there are no inputs).
+            over two, predicted against observed over more, densities where there are no inputs; of images what their
+            model does with them: segments, reconstruct, completions, grid).
         to: A file to write (its ending says the format), an Axes to draw on, or None for a new figure.
         site: The sites to draw, for kinds that draw sites.
         output: Which target or class, for models with several (0).
@@ -108,10 +110,25 @@ def suited(fit: Posterior) -> str:
     data = fit.problem.data
     if not isinstance(data, Data):
         return "forest"
+    if not is_stored(fit) and (kind := _of_images(fit, data)):
+        return kind
     width = data.x.shape[1] if data.x.dim() == 2 else -1
     if width == 2 and not is_stored(fit):
         return "surface"
     return {0: "density", 1: "band"}.get(width, "predicted")
+
+
+def _of_images(fit: Posterior, data: Data) -> str | None:
+    """The kind for images with a class a pixel, and for those that a model explains by a code; None for other data."""
+    if data.x.dim() == 4 and data.y is not None and data.y.dim() == 3:
+        return "segments"
+    if data.y is None or data.y.dim() != 2 or not {"image_shape", "pixels_of"} & set(data.info) or not has_code(fit):
+        return None
+    if not has_prior(fit):
+        return "reconstruct"
+    if data.x.shape[1]:
+        return "completions"
+    return "reconstruct" if fit.params else "grid"  # without an encoder an image's code is not known
 
 
 def _kind(name: str) -> Any:

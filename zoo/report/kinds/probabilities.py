@@ -76,6 +76,11 @@ def _quantiles(fit: Posterior, held: _Rows, rows: list[int]) -> tuple[Array, Arr
     kept = is_stored(fit)
     mean = fit.predict((held.x if held.test else None) if kept else held.x[rows])["mean"]
     values = to_numpy(mean[:, :, rows] if kept else mean).astype(np.float64)
+    if values.ndim > (3 if layout(fit).family == "Bernoulli" else 4):
+        raise ValueError(
+            f"probabilities draws one label a row, a row here has {' x '.join(map(str, values.shape[3:]))} numbers. "
+            "Draw images with a class a pixel by kind 'segments', those of an autoencoder by kind 'reconstruct'."
+        )
     if values.ndim == 3:
         values = np.stack([1 - values, values], axis=-1)
     weights = None if fit.weights is None else to_numpy(fit.weights).astype(np.float64)

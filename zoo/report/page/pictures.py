@@ -68,7 +68,8 @@ def wanted(about: Subject) -> Iterator[Wanted]:
         many = _class_count(fits[0]) > CLASSES
         rows: dict[str, Any] = {"rows": (0,)} if many else {}
         yield Wanted("probabilities", fits, "Long intervals: the answer is not certain.", rows)
-    for name in ("predicted", "calibration", "loo_pit", "ppc"):
+    coded = kind in ("reconstruct", "completions", "grid")
+    for name in ("grid", "latent") if coded else ("predicted", "calibration", "loo_pit", "ppc"):
         if name != kind:
             yield Wanted(name, fits, LOOK[name])
     chains = tuple(fit for fit in fits if fit.kind == "markov")
@@ -88,6 +89,8 @@ def _beside(about: Subject, fits: tuple[Posterior, ...]) -> Iterator[Wanted]:
 
 
 LOOK = {
+    "grid": "Neighbours are alike, and everywhere on the grid there is an image.",
+    "latent": "What is alike lies together; a VAE's codes fill the circles and leave no gap.",
     "predicted": "Points on the diagonal; about half of the thick and 95 % of the thin bars cross it.",
     "calibration": "Below the diagonal a fit is too sure.",
     "loo_pit": "A curve outside the grey: predictions of unseen rows are biased or of the wrong width.",
