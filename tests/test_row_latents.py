@@ -236,10 +236,48 @@ def test_grey_and_whole_numbers_are_said_once(caplog: pytest.LogCaptureFixture) 
     torch.testing.assert_close(fit.history["elbo"], black.history["elbo"])
 
 
+def test_what_is_no_target_is_refused_by_all_doors(fit: zoo.Posterior) -> None:
+    for door in (fit.reconstruct, fit.encode, lambda y: zoo.log_marginal(fit, torch.empty(12, 0), y)):
+        refused(lambda door=door: door(None), "targets y")
+        refused(lambda door=door: door(fit.problem.data), "targets y", "Data")
+        refused(lambda door=door: door("abc"), "y must be a tensor")
+    for draws in ("a", 1.5, True, 0):
+        refused(lambda draws=draws: zoo.bound(fit, draws=draws), "draws must be a positive whole number")
+    refused(lambda: zoo.log_marginal(fit, seed=None), "seed must be a whole number")
+
+
+def test_new_images_are_read_as_the_training_images_were() -> None:
+    """Bytes to a Gaussian decoder fitted to [0, 1]: no answer is better than an infinite one."""
+    whole = torch.randint(256, (6, 2, 3), generator=torch.Generator().manual_seed(0), dtype=torch.uint8)
+    fit = zoo.run(
+        zoo.load("vae", square(whole), likelihood="normal", hidden=3), "svi", steps=3, draws=2, engine="eager"
+    )
+    y = whole / 255
+    for shape in (y, y[:, None]):
+        assert torch.equal(fit.encode(shape)["loc"], fit.encode(y.flatten(1))["loc"])
+    refused(lambda: fit.encode(whole), r"y must lie in \[0, 1\] as in training, got \d to 25", "bytes by 255")
+    refused(lambda: fit.reconstruct(y.mT), r"\(6,\)", r"\(3, 2\)")
+    noisy = (y + 0.2 * torch.randn(y.shape, generator=torch.Generator().manual_seed(0))).flatten(1)
+    assert noisy.min() < 0 or noisy.max() > 1
+    assert torch.isfinite(fit.encode(noisy)["scale"]).all()
+    twin = zoo.run(zoo.load("autoencoder", square(whole), hidden=3), "svi", steps=3, draws=2, engine="eager")
+    refused(lambda: twin.predict(whole.flatten(1)), r"x must lie in \[0, 1\] as in training")
+
+
+def test_options_that_would_change_nothing_are_refused() -> None:
+    problem = zoo.load("vae", square((torch.rand(6, 4) > 0.5).float()), hidden=3)
+    for options in ({"noise": 0.1}, {"noise": -1}):
+        wrong = zoo.load("vae", problem.data, **options)
+        refused(lambda wrong=wrong: zoo.run(wrong, "svi", steps=1), "Bernoulli decoder has no noise", "normal")
+    refused(lambda: zoo.run(problem, "svi", steps=1, guide_options={"init_scale": 0}), "init_scale")
+    refused(lambda: zoo.run(problem, "svi", steps=1, point=("w7",)), "point must name", "w7")
+
+
 def test_bad_rows_to_reconstruct_are_refused(fit: zoo.Posterior) -> None:
     y = images(fit)
     refused(lambda: fit.reconstruct(y[:, :5]), "(64,)", "(5,)")
-    refused(lambda: fit.reconstruct(16 * y), "Divide pixels")
+    refused(lambda: fit.reconstruct(16 * y), r"y must lie in \[0, 1\]", "bytes by 255")
+    refused(lambda: fit.reconstruct(1.5 * y), "Divide pixels")
     refused(lambda: fit.encode(y[0]), "y must have")
     refused(lambda: fit.reconstruct(y, torch.zeros(12, 3)), "x must be")
     refused(lambda: zoo.log_marginal(fit, y=y, draws=0), "draws")

@@ -228,3 +228,16 @@ def test_borders_are_noisy_and_strangers_unknown(learned) -> None:
     assert right[-1] > right[0]
     by_chance = 1 - rejection_curve(wrong, np.random.default_rng(0).random(wrong.size), (1.0, 0.5))
     assert abs(by_chance[1] - by_chance[0]) < 0.2 * (right[-1] - right[0])
+
+
+def test_pictures_without_a_channel_axis_and_as_bytes() -> None:
+    g = torch.Generator().manual_seed(0)
+    whole, y = torch.randint(256, (4, 6, 6), generator=g), torch.randint(3, (4, 6, 6), generator=g)
+    data = zoo.load("segmentation", zoo.Data(whole, y)).data
+    torch.testing.assert_close(data.x, whole[:, None] / 255)
+    assert data.info["x_range"] == [0.0, 1.0]
+    noisy = torch.randn(4, 6, 6, generator=g)  # noise on a picture leads beyond [0, 1] and stays
+    data = zoo.load("segmentation", zoo.Data(noisy, y)).data
+    assert torch.equal(data.x, noisy[:, None])
+    assert "x_range" not in data.info
+    refused(lambda: zoo.load("segmentation", zoo.Data(noisy.flatten(1), y)), r"must be images \(n, h, w\)")

@@ -29,13 +29,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pyro
-import pyro.distributions as dist
 from torch import Tensor
 
 from guides.matrices import glorot
 from guides.point import point
 from zoo.core import pixels as images
-from zoo.core.checks import positive, switch, whole, widths
+from zoo.core.checks import switch, whole, widths
 from zoo.core.decoder import layer_sites, through
 from zoo.core.problem import Data
 from zoo.data.images import unlabelled
@@ -64,7 +63,8 @@ def prepare(data: Data) -> Data:
     data = images.prepare(explained(data))
     if data.y is None or data.x.shape[1:].numel():
         return dataclasses.replace(data, x=data.x.flatten(1))
-    return dataclasses.replace(data, x=data.y, x_test=data.y_test)
+    info = data.info | ({"x_range": data.info["y_range"]} if "y_range" in data.info else {})
+    return dataclasses.replace(data, x=data.y, x_test=data.y_test, info=info)
 
 
 def model(
@@ -86,9 +86,7 @@ def model(
         x, x.shape[-1], whole("latent", latent), hidden=width[::-1], prior_scale=prior_scale, prefix="encoder_"
     )
     decoder = layer_sites(x, latent, count, hidden=width, prior_scale=prior_scale)
-    if images.check_likelihood(likelihood) == "normal":
-        noise = pyro.sample("noise", dist.HalfNormal(x.new_ones(()))) if noise is None else noise  # ()
-        positive("noise", noise)
+    noise = images.noise_site(x, noise, likelihood)
     seen: Any = images.black_or_white(x, binarise)
     z = pyro.deterministic("z", through(seen, encoder, activation))  # (n, latent)
     f = pyro.deterministic("f", through(z, decoder, activation))  # (n, pixels)

@@ -42,10 +42,9 @@ from torch.nn.functional import conv2d, softplus
 from guides.bernoulli_dropout import bernoulli_dropout
 from zoo.core.checks import positive, whole, widths
 from zoo.core.problem import Data
-from zoo.data import labels, scenes
+from zoo.data import labels, pixels, scenes
 
 CLASSIFY = True
-prepare = functools.partial(labels.whole_numbers, dims=3)
 complete = functools.partial(labels.with_classes, dims=3)
 OF_Q = ("p",)
 P = 0.1
@@ -54,6 +53,15 @@ P = 0.1
 def data(seed: int = 0, n: int = 100, digits: Sequence[int] = (0, 1, 4), noise: float = 0.1) -> Data:
     """Scenes of digits on noise, x (n, 1, 32, 32), y (n, 32, 32): 0 for the background, j + 1 for digits[j]."""
     return scenes.scenes(seed, n, digits, noise)
+
+
+def prepare(data: Data) -> Data:
+    """The data with pictures (n, channels, height, width), bytes divided by 255, and a class 0 ... k - 1 a pixel.
+
+    Raises:
+        ValueError: For other shapes and labels.
+    """
+    return labels.whole_numbers(pixels.channelled(data), dims=3)
 
 
 def model(

@@ -39,7 +39,7 @@ from guides.matrices import glorot
 from guides.normal import normal
 from guides.point import point as points
 from zoo.core.activations import activation_function
-from zoo.core.amortised import defaults
+from zoo.core.amortised import check_points, defaults
 from zoo.core.checks import positive, whole, widths
 from zoo.core.decoder import Layers, dense_site, encode, through
 from zoo.core.noisy_units import gaussian_output, mixture
@@ -145,6 +145,7 @@ def guide(
 
     def approximate(x: Tensor, y: Tensor | None = None, **hyper: Any) -> dict[str, Any]:
         values, asked = family(x, y, **hyper), DEFAULTS | hyper
+        check_points(point, values)
         if _closed(asked["objective"], asked["link"], asked["classes"]):
             return values
         fn = _encoded(x, y, asked) if q == "encoder" else _of_weights(x, values, asked)

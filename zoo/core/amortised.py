@@ -20,6 +20,7 @@ from guides.matrices import glorot
 from guides.normal import normal
 from guides.point import point as points
 
+from .checks import positive
 from .decoder import encode
 from .pixels import black_or_white
 
@@ -48,10 +49,12 @@ def amortised(
         point: Sites that are points where the weights are Normals.
 
     Raises:
-        ValueError: For other weights; and by the guide, without images.
+        ValueError: For other weights and an init_scale that is none; by the guide, without images and for names in
+            `point` that are no sites.
     """
     if weights not in ("point", "normal"):
         raise ValueError(f"weights must be 'point' or 'normal', got {weights!r}. Leave it out for points.")
+    positive("init_scale", init_scale)
     others = poutine.block(model, hide=["z"])
     if weights == "point":
         family = points(others, init=glorot)
@@ -63,6 +66,7 @@ def amortised(
             raise ValueError("the encoder needs images y. Give zoo.Data(x, y), or encode(y).")
         asked = {**sizes, **hyper}
         values = family(x, y, **hyper)
+        check_points(point, values)
         seen: Any = black_or_white(y, asked["binarise"])
         loc, sd = encode(seen, x, asked["latent"], hidden=asked["hidden"], activation=asked["activation"])
         with pyro.plate("data", x.shape[0]):
@@ -70,3 +74,9 @@ def amortised(
 
     q.mean_field = True  # type: ignore[attr-defined]
     return q
+
+
+def check_points(point: Sequence[str], values: Mapping[str, Any]) -> None:
+    """ValueError for names that are no sites of a guide's values; those of a guide of points change nothing else."""
+    if unknown := [name for name in point if name not in values]:
+        raise ValueError(f"point must name latent sites {list(values)}, got {unknown}.")

@@ -12,7 +12,7 @@ import pyro.distributions as dist
 from torch import Tensor
 
 from . import pixels as images
-from .checks import positive, switch, whole
+from .checks import switch, whole
 from .decoder import beside, layer_sites, through
 
 
@@ -37,7 +37,7 @@ def coded_images(
         latent: Coordinates of z.
         hidden: Units of each hidden layer of the decoder; () is a linear one.
         likelihood: "bernoulli" or "normal".
-        noise: sd of a Gaussian decoder; None: ~ HalfNormal(1).
+        noise: sd of a Gaussian decoder; None: ~ HalfNormal(1). A Bernoulli one has none.
         prior_scale: sd of every weight.
         activation: A name in `zoo.core.activations`.
         pixels: Of an image, where there is no y.
@@ -46,9 +46,7 @@ def coded_images(
     switch("binarise", binarise)
     count, width = images.pixel_count(y, pixels), whole("latent", latent) + x.shape[-1]
     layers = layer_sites(x, width, count, hidden=hidden, prior_scale=prior_scale)
-    if images.check_likelihood(likelihood) == "normal":
-        noise = pyro.sample("noise", dist.HalfNormal(x.new_ones(()))) if noise is None else noise  # ()
-        positive("noise", noise)
+    noise = images.noise_site(x, noise, likelihood)
     rows = pyro.plate("data", x.shape[0])
     with rows:
         z = pyro.sample("z", dist.Normal(x.new_zeros(x.shape[0], latent), 1.0).to_event(1))  # (n, latent)

@@ -22,7 +22,8 @@ from torch import Tensor
 from .base_noise import BaseNoise
 from .handlers import Record, Values, in_plate, is_latent
 from .posterior import Posterior
-from .problem import Data, Problem
+from .problem import Data, Problem, finite_tensor
+from .shades import extremes
 from .sites import sites
 
 Draws = dict[str, Tensor]
@@ -109,7 +110,7 @@ def at(problem: Problem, x: Any, y: Any) -> Problem:
     Args:
         problem: On `Data`.
         x: (m, d); None where the model has no inputs, or for the training inputs.
-        y: Targets (m, ...).
+        y: Targets (m, ...); images may have the shape that info["image_shape"] says.
 
     Raises:
         ValueError: For rows that do not fit.
@@ -117,7 +118,7 @@ def at(problem: Problem, x: Any, y: Any) -> Problem:
     if not isinstance(problem.data, Data):
         raise ValueError("targets can be given to a problem on zoo.Data; this one is on a dict.")
     own, like = problem.data, problem.tensor
-    y = torch.as_tensor(y)
+    y = _rows(own, y)
     if x is None and own.x[0].numel() == 0:
         x = like.new_empty(len(y), *own.x.shape[1:])
     elif x is None and len(y) != len(own.x):
@@ -129,10 +130,35 @@ def at(problem: Problem, x: Any, y: Any) -> Problem:
                 f"y must have rows of shape {tuple(own.y.shape[1:])} as in training, got {tuple(given.y.shape[1:])}. "
                 "Bring them to that size first."
             )
-        given = dataclasses.replace(given, y=given.y.to(own.y.dtype))
+        cast = given.y.to(own.y.dtype)
+        if not torch.equal(cast.to(given.y.dtype), given.y) and not own.y.is_floating_point():
+            raise ValueError("y must hold whole numbers, as in training, got fractions. Give class labels.")
+        given = dataclasses.replace(given, y=cast)
     new = dataclasses.replace(problem, data=given)
     sites(new)  # with validation on: refuses targets outside the support
     return new
+
+
+def _rows(own: Data, y: Any) -> Tensor:
+    """Targets as a finite tensor with rows, images flattened as in training; ValueError for bytes where it had none."""
+    if y is None or isinstance(y, Data):
+        raise ValueError(f"targets y (m, ...) are needed, got {type(y).__name__}. Give a tensor: data.y_test, say.")
+    y = finite_tensor(y, "y")
+    if y.dim() == 0:
+        raise ValueError("y must hold a row for each target, got one number. Give (m, ...).")
+    shape = tuple(own.info.get("image_shape") or ())
+    if shape and own.y is not None and own.y.dim() == 2 and tuple(y.shape[1:]) in (shape, (1, *shape)):
+        y = y.flatten(1)
+    ends, known = extremes(y), own.info.get("y_range")
+    if known and ends:
+        low, high = known
+        width = high - low  # noise may lead a little beyond, bytes lead far
+        if ends[0] < low - width or ends[1] > high + width:
+            raise ValueError(
+                f"y must lie in [{low:g}, {high:g}] as in training, got {ends[0]:g} to {ends[1]:g}. "
+                "Scale it as the training targets were: bytes by 255."
+            )
+    return y
 
 
 def of_chain(posterior: Posterior, chain: int) -> Draws:

@@ -14,13 +14,15 @@ import logging
 import math
 from typing import Any
 
+import pyro
 import pyro.distributions as dist
 import torch
 from pyro.distributions import constraints
 from torch import Tensor
 
-from .checks import whole
+from .checks import positive, whole
 from .problem import Data
+from .shades import divisor, extremes
 from .words import nearest
 
 log = logging.getLogger("zoo")
@@ -51,6 +53,21 @@ def check_likelihood(likelihood: str) -> str:
     return likelihood
 
 
+def noise_site(x: Tensor, noise: float | None, likelihood: str) -> Any:
+    """sd of a Gaussian decoder's pixel: `noise`, or where it is None ~ HalfNormal(1); None for the Bernoulli.
+
+    Raises:
+        ValueError: For an unknown likelihood, a noise that is no sd, and any given to a Bernoulli decoder.
+    """
+    if check_likelihood(likelihood) == "bernoulli":
+        if noise is not None:
+            raise ValueError(f"a Bernoulli decoder has no noise, got noise={noise!r}. Use likelihood='normal' with it.")
+        return None
+    noise = pyro.sample("noise", dist.HalfNormal(x.new_ones(()))) if noise is None else noise  # ()
+    positive("noise", noise)
+    return noise
+
+
 def black_or_white(y: Tensor | None, binarise: bool) -> Tensor | None:
     """y >= 1/2 as 0 and 1, where asked for."""
     return y if y is None or not binarise else (y >= 0.5).to(y.dtype)
@@ -73,38 +90,35 @@ def pixel_count(y: Tensor | None, pixels: int | None) -> int:
 
 
 def prepare(data: Data) -> Data:
-    """The same data with images (n, pixels) in the dtype of x; whole numbers up to 255 are divided by 255, and said.
+    """The same data with images (n, pixels) in the dtype of x; bytes are divided by 255, which is said.
+
+    info gets image_shape where y has one, and y_range where all pixels lie in [0, 1].
 
     Args:
-        data: y (n, pixels) or (n, height, width).
+        data: y (n, pixels), (n, height, width) or (n, channels, height, width).
 
     Raises:
         ValueError: For targets that are no images, and test images of another size.
     """
     if data.y is None:
         return data
-    if data.y.dim() < 2:
+    if data.y.dim() < 2 or not data.y.shape[1:].numel():
         raise ValueError(f"images must be (n, pixels) or (n, height, width), got {tuple(data.y.shape)}.")
-    info = dict(data.info)
-    shape = list(data.y.shape[1:])
-    if len(shape) == 2:
-        info.setdefault("image_shape", shape)
+    info, shape = dict(data.info), list(data.y.shape[1:])
+    if len(shape) > 1:
+        info.setdefault("image_shape", shape[1:] if len(shape) == 3 and shape[0] == 1 else shape)
     _check_shape(info.get("image_shape"), math.prod(shape))
     if data.y_test is not None and list(data.y_test.shape[1:]) != shape:
         raise ValueError(
             f"test images must have the size of the training images {shape}, got {list(data.y_test.shape[1:])}. "
             "Prepare both in the same way."
         )
-    if not data.y.is_floating_point() and data.y.dtype != torch.bool and int(data.y.max()) > 1:
-        log.info("images of whole numbers are divided by 255: pixels lie in [0, 1]")
-    y, y_test = (None if v is None else unit(v, data.x) for v in (data.y, data.y_test))
+    by = divisor("y", data.y, data.y_test)
+    y, y_test = (None if v is None else v.flatten(1).to(data.x) / by for v in (data.y, data.y_test))
+    ends = extremes(y)
+    if ends is not None and ends[0] >= 0 and ends[1] <= 1:
+        info.setdefault("y_range", [0.0, 1.0])
     return dataclasses.replace(data, y=y, y_test=y_test, info=info)
-
-
-def unit(y: Tensor, like: Tensor) -> Tensor:
-    """Images (n, pixels) in the dtype of `like`; uint8 is divided by 255, other whole numbers too if above 1."""
-    scale = 1.0 if y.is_floating_point() or y.dtype == torch.bool or int(y.max()) <= 1 else 255.0
-    return y.flatten(1).to(like) / scale
 
 
 def _check_shape(shape: Any, pixels: int) -> None:
@@ -129,9 +143,7 @@ def complete(data: Data, hyper: dict[str, Any]) -> dict[str, Any]:
 
 
 def _check_bernoulli(y: Tensor, binarise: bool) -> None:
-    if y.device.type == "meta":
-        return
-    low, high = float(y.min()), float(y.max())
+    low, high = extremes(y) or (0.0, 1.0)
     if low < 0 or high > 1:
         raise ValueError(
             f"pixels of a Bernoulli decoder lie in [0, 1], got values from {low:.6g} to {high:.6g}. "

@@ -97,6 +97,8 @@ class Posterior:
 
     def reconstruct(self, y: Tensor, x: Any = None, *, seed: int = 0, draws: int | None = None) -> dict[str, Tensor]:
         """As `predict(x, given=y)`: rows' latents from the guide at y (m, ...), then f, y, mean, var of those rows."""
+        if y is None:
+            raise ValueError("targets y are needed, got None. predict(x) draws latents of rows from their prior.")
         return self.predict(x, given=y, seed=seed, draws=draws)
 
     def encode(self, y: Tensor, x: Any = None) -> dict[str, Tensor]:

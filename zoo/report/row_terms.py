@@ -16,6 +16,7 @@ from torch import Tensor
 from torch.distributions import Independent, Normal, kl_divergence
 
 from zoo.core import units
+from zoo.core.checks import check_seed, whole
 from zoo.core.handlers import Record, Values, in_plate, is_data, is_deterministic, pyro_state, scaled_log_prob
 from zoo.core.likelihoods import masked_log_prob
 from zoo.core.local import NOISE, RowNoise, at, codes, guide_messages, guide_of, local_sites, of_chain
@@ -50,10 +51,9 @@ def row_terms(posterior: Posterior, x: Any, y: Any, *, draws: int, seed: int) ->
         seed: For them.
 
     Raises:
-        ValueError: For other fits, and rows that do not fit the model.
+        ValueError: For other fits, rows that do not fit the model, and draws and seeds that are none.
     """
-    if draws < 1:
-        raise ValueError(f"draws must be a whole number, at least 1, got {draws!r}.")
+    draws, seed = whole("draws", draws), check_seed(seed)
     guide = guide_of(posterior)
     problem = posterior.problem if x is None and y is None else at(posterior.problem, x, y)
     local, like, out = local_sites(problem), problem.tensor, []
