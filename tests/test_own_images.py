@@ -146,6 +146,15 @@ def test_a_classifiers_images_serve_every_model(tmp_path: Path) -> None:
     assert zoo.load("vae", path, binarise=True, test=0.5).data.y_test.shape == (10, 20)
 
 
+def test_other_models_get_a_column_a_pixel(tmp_path: Path) -> None:
+    path = write(tmp_path, "classes", bytes_of(20), np.arange(20) % 3)
+    data = zoo.load("softmax_regression", path).data
+    assert torch.equal(data.x, own_images.load(path).x.flatten(1))
+    assert data.x_test.shape == (4, 20)
+    refused(lambda: zoo.load("softmax_regression", own_images.load(path)), r"got \(16, 1, 5, 4\).*x\.flatten\(1\)")
+    refused(lambda: zoo.load("segmentation", path), "one class a pixel")
+
+
 @pytest.mark.parametrize("shape", [(6, *SIDE), (6, 1, *SIDE), (6, 20)])
 def test_images_alone_are_data(shape: tuple[int, ...]) -> None:
     x = torch.rand(shape)

@@ -9,9 +9,11 @@
     q:  z_i ~ N(mu(y_i, x_i), diag sd(y_i, x_i)^2), mu and sd one network; the decoder's weights are points,
         or Normals with guide_options={"weights": "normal"}
 
-That is `vae`, whose decoder and encoder see x as well. Two uses: known="class", x a digit's class, one-hot, and y its
-image (`predict(x)` draws an image of that class); known="quadrant", x the pixels of the lower left quadrant and y
-those of the other three: structured output, where one x has many right answers and a mean is none of them.
+That is `vae`, whose decoder and encoder see x as well; z's prior does not (Sohn et al. also learn a p(z | x)), so z is
+what x leaves open, and the decoder alone knows what x says. Two uses: known="class", x a digit's class, one-hot, and y
+its image (`predict(x)` draws an image of that class); known="quadrant", x the pixels of the lower left quadrant and y
+those of the other three: structured output, where one x has many right answers and a mean is none of them. Of
+`zoo.Data(images, labels)` the class becomes x.
 
 Compare: f, whose code is drawn from its prior; and log p(y | x) of held-out images (`zoo.log_marginal`) with that of
 a `vae` of the same latent, hidden and training steps on the same y without x. For a quadrant that vae is trained on

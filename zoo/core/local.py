@@ -91,13 +91,8 @@ def guide_of(posterior: Posterior) -> Callable[..., Any]:
         ValueError: For fits by other methods and by guides that are not at hand.
     """
     factory, settings = posterior.problem.guide, posterior.settings
-    used = settings.get("guide")
-    if not posterior.params or factory is None or used != getattr(factory, "__name__", type(factory).__name__):
-        by = f"svi with guide={used!r}" if used else posterior.method
-        raise ValueError(
-            f"given targets need a guide that infers a row's latents from its y, an encoder; this fit is by {by}. "
-            "Fit by svi with the model's own guide, zoo.run(problem, 'svi'), of a model with latents of rows."
-        )
+    if not posterior.params or factory is None or settings.get("guide") != _name(factory):
+        raise ValueError(_no_encoder(posterior))
     options = dict(settings.get("options", {}).get("guide_options") or {})
     if "point" in inspect.signature(factory).parameters:
         options.setdefault("point", tuple(settings.get("point") or ()))
@@ -159,6 +154,32 @@ def _rows(own: Data, y: Any) -> Tensor:
                 "Scale it as the training targets were: bytes by 255."
             )
     return y
+
+
+def _name(factory: Any) -> str:
+    return str(getattr(factory, "__name__", type(factory).__name__))
+
+
+def _no_encoder(posterior: Posterior) -> str:
+    """Why no guide of this fit infers rows' latents from their y, and what to do."""
+    problem, used = posterior.problem, posterior.settings.get("guide")
+    if not local_sites(problem):
+        return (
+            f"'{problem.name}' has no latents of rows for a guide to infer from y. What it computes of a row's x, an "
+            "autoencoder's code z and its image, is in predict(x)."
+        )
+    if posterior.params and problem.guide is None:
+        return (
+            f"the guide {used!r} of this fit is your own, and files carry no code. Open the file with it: "
+            f"zoo.open(path, model={getattr(problem.model, '__name__', 'your_model')}, guide={used})."
+        )
+    if posterior.params and problem.guide is not None:
+        return f"this fit was made with the guide {used!r}, got {_name(problem.guide)!r}. Give that one."
+    by = f"svi with guide={used!r}" if used else posterior.method
+    return (
+        f"given targets need a guide that infers a row's latents from its y, an encoder; this fit is by {by}. Fit by "
+        "svi with the model's own guide, zoo.run(problem, 'svi'), or with a factory of yours, guide=your_guide."
+    )
 
 
 def of_chain(posterior: Posterior, chain: int) -> Draws:

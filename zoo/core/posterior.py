@@ -77,9 +77,10 @@ class Posterior:
         y is in y's original units wherever `info` has y_loc and y_scale (see `zoo.core.units`).
 
         Args:
-            x: Inputs (m, d), or a dict for a model on a dict; None: the training inputs. Where the data came
-                from a table also raw rows, in original units: the path of a file, a pandas DataFrame or a dict
-                of columns; they are encoded with the training table's means, scales and levels.
+            x: Inputs (m, d), or a dict for a model on a dict; None: the training inputs; a number: so many rows of a
+                model without inputs (new images of a VAE, say). Where the data came from a table also raw rows, in
+                original units: the path of a file, a pandas DataFrame or a dict of columns; they are encoded with the
+                training table's means, scales and levels.
             given: Targets (m, ...) whose rows' latents are inferred by the guide first (a VAE's reconstruction);
                 without it rows' latents are drawn from their prior, never taken from the training rows.
             seed: For the noise of y.
@@ -93,6 +94,7 @@ class Posterior:
         """
         from .predictive import predict
 
+        x = _so_many(self.problem, x) if isinstance(x, int) and not isinstance(x, bool) else x
         return predict(self, x, given=given, seed=seed, draws=draws)
 
     def reconstruct(self, y: Tensor, x: Any = None, *, seed: int = 0, draws: int | None = None) -> dict[str, Tensor]:
@@ -153,6 +155,16 @@ class Posterior:
             f"Posterior({self.problem.name}, {self.method}: {chains} x {draws} draws of "
             f"{', '.join(self.draws)}; {seconds:.1f} s; {self.outcome})"
         )
+
+
+def _so_many(problem: Problem, count: int) -> Tensor:
+    """Inputs of `count` rows of a model without any; ValueError for a model that has some."""
+    data = problem.data
+    if not isinstance(data, Data) or data.x[0].numel():
+        raise ValueError(f"x must be inputs, got the number {count}: '{problem.name}' has some. Give x (m, d).")
+    if count < 1:
+        raise ValueError(f"x must be at least 1 row, got {count}. Give how many to draw.")
+    return problem.tensor.new_empty(count, *data.x.shape[1:])
 
 
 def _with_targets(data: Data, x: Any) -> tuple[Any, Tensor | None]:

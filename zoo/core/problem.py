@@ -59,7 +59,7 @@ def _targets(value: Any, name: str, x: Tensor) -> Tensor:
     return y
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class Data:
     """Inputs and targets, with an optional held-out set.
 
@@ -116,6 +116,11 @@ class Data:
         }
         return dataclasses.replace(self, **moved)
 
+    def __repr__(self) -> str:
+        parts = {name: getattr(self, name) for name in ("x", "y", "x_test", "y_test")}
+        shapes = ", ".join(f"{name} {tuple(value.shape)}" for name, value in parts.items() if value is not None)
+        return f"Data({shapes}{'; info: ' + ', '.join(self.info) if self.info else ''})"
+
     @property
     def hash(self) -> str:
         """Twelve hex digits that identify the numbers (as float32 values), whatever their device or dtype."""
@@ -160,7 +165,7 @@ class Exact:
     log_evidence: float
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class Problem:
     """A Pyro model, its data and its hyperparameters: all that an inference needs.
 
@@ -258,6 +263,11 @@ class Problem:
             data = {k: _move(v, device, dtype) for k, v in self.data.items()}
         hyper = {k: _move(v, device, dtype) for k, v in self.hyper.items()}
         return dataclasses.replace(self, data=data, hyper=hyper)
+
+    def __repr__(self) -> str:
+        data = self.data if isinstance(self.data, Data) else f"data: {', '.join(self.data)}"
+        hyper = "".join(f", {name}={value!r}" for name, value in self.hyper.items() if not isinstance(value, Tensor))
+        return f"Problem({self.name}{hyper}; {data!s})"
 
     @property
     def tensor(self) -> Tensor:

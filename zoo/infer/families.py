@@ -126,12 +126,27 @@ def _from_guides(error: TypeError) -> bool:
     return step is not None and str(step.tb_frame.f_globals.get("__name__", "")).startswith("guides.")
 
 
+def _own_arguments(factory: Any, model: Callable[..., Any]) -> list[str]:
+    """The arguments of a function that takes what the model takes, as Pyro's SVI wants its guide; [] of a factory."""
+    try:
+        own, wanted = (list(inspect.signature(function).parameters) for function in (factory, model))
+    except (TypeError, ValueError):  # a callable without a signature
+        return []
+    return own if own[:1] == wanted[:1] and "model" not in own else []
+
+
 def make(factory: Factory, model: Callable[..., Any]) -> Callable[..., Any]:
     """The guide of a model.
 
     Raises:
         TypeError: If the factory returns no function; a plain guide g is given as `lambda model: g`.
     """
+    if plain := _own_arguments(factory, model):
+        name = getattr(getattr(factory, "func", factory), "__name__", "g")
+        raise TypeError(
+            f"guide must be a factory model -> guide, {name} takes the model's own arguments ({', '.join(plain)}). "
+            f"Give a plain guide function as guide=lambda model: {name}."
+        )
     try:
         result = factory(model)
     except TypeError as error:

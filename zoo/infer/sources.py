@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 from typing import Any
 
@@ -28,6 +29,7 @@ def find_data(module: Any, data: Any, seed: int, source: dict[str, Any]) -> Data
         from zoo.data import own_images
 
         data = own_images.load(data, seed=seed, **source)
+        data = data if _of_images(module) else _columns(data)
     elif not isinstance(data, Data):
         if not is_table(data) or isinstance(data, dict):
             raise TypeError(
@@ -37,4 +39,20 @@ def find_data(module: Any, data: Any, seed: int, source: dict[str, Any]) -> Data
         from zoo.data import tables
 
         data = tables.load(data, seed=seed, **source, classify=getattr(module, "CLASSIFY", False))
+    if data.x.dim() > 2 and not _of_images(module):
+        raise ValueError(
+            f"x must be (n, d) for this model, got {tuple(data.x.shape)}. Make columns of the pixels, x.flatten(1), or "
+            "take a model of images: lenet, vae."
+        )
     return module.prepare(data) if hasattr(module, "prepare") else data
+
+
+def _of_images(module: Any) -> bool:
+    """Whether the model takes images: then it has their pixels or channels among its hyperparameters."""
+    return bool({"pixels", "channels"} & set(inspect.signature(module.model).parameters))
+
+
+def _columns(data: Data) -> Data:
+    """Images as rows of numbers, a column a pixel."""
+    x_test = None if data.x_test is None else data.x_test.flatten(1)
+    return dataclasses.replace(data, x=data.x.flatten(1), x_test=x_test)

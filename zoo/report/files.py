@@ -25,11 +25,13 @@ import h5py
 import numpy as np
 import xarray as xr
 
+from zoo.core.local import guide_of
 from zoo.core.posterior import Posterior
 
 from .contents import Groups, pack, unpack
 from .encode import to_json
 from .groups import CAP
+from .stored import Stored
 
 log = logging.getLogger("zoo")
 
@@ -98,7 +100,9 @@ def write_whole(target: Path, path: Path, content: Any) -> None:
         part.unlink(missing_ok=True)
 
 
-def open(path: str | Path, model: Callable[..., Any] | None = None) -> Posterior:
+def open(
+    path: str | Path, model: Callable[..., Any] | None = None, *, guide: Callable[..., Any] | None = None
+) -> Posterior:
     """Opens a fit that `Posterior.save` wrote, on the CPU.
 
     Only the zoo's own models are imported. A fit of your own model opens without it: draws, comparison,
@@ -107,6 +111,8 @@ def open(path: str | Path, model: Callable[..., Any] | None = None) -> Posterior
     Args:
         path: The file.
         model: Your model, for a fit of your own.
+        guide: The guide factory that it was fitted with by svi, for a model whose rows have latents: what `encode`,
+            `reconstruct`, `zoo.bound` and `zoo.log_marginal` ask. The zoo's own models bring theirs.
 
     Raises:
         FileNotFoundError: Where there is no such file.
@@ -127,9 +133,19 @@ def open(path: str | Path, model: Callable[..., Any] | None = None) -> Posterior
     if not _whole(attrs, groups):
         raise ValueError(f"{path} was changed or damaged after it was written (checksum). Save the fit anew.")
     try:
-        return unpack(json.loads(attrs["zoo"]), groups, model)
+        posterior = unpack(json.loads(attrs["zoo"]), groups, model)
+        return posterior if guide is None else _with_guide(posterior, guide)
     except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
         raise ValueError(f"{path} can't be opened: {' '.join(str(error).split())}") from error
+
+
+def _with_guide(posterior: Posterior, guide: Callable[..., Any]) -> Posterior:
+    """The fit with the guide that made it; ValueError where the model is missing, or the guide is another one."""
+    if isinstance(posterior, Stored):
+        raise ValueError("a guide needs its model. Give both: zoo.open(path, model=your_model, guide=your_guide)")
+    out = dataclasses.replace(posterior, problem=dataclasses.replace(posterior.problem, guide=guide))
+    guide_of(out)
+    return out
 
 
 def _forget(error: BaseException) -> None:

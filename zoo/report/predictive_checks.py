@@ -45,6 +45,8 @@ MOST_CLASSES = 20
 LABELS = ("Bernoulli", "Categorical")
 # Beyond, a tail is called extreme: one check of twenty of a right model is.
 EXTREME = 0.025
+# More statistics (those of every pixel of an image) are printed by the most extreme; the frame has all.
+MOST_SHOWN = 40
 # With fewer data sets than 1 / EXTREME every statistic beyond all of them would be.
 LEAST = 40
 
@@ -69,20 +71,29 @@ class PredictiveCheck:
         head = ["site", "statistic", "observed", "2.5 %", "50 %", "97.5 %", "tail", ""]
         rows = [
             [r.site, r.statistic, *map(number, (r.observed, r.low, r.median, r.high, r.tail)), "!" if r.extreme else ""]
-            for r in self.frame.itertuples()
+            for r in self._shown().itertuples()
         ]
         widths = [max(len(str(row[i])) for row in [head, *rows]) for i in range(len(head))]
         pad = [str.ljust, str.ljust, *[str.rjust] * 6]
         lines = ["  ".join(f(c, w) for f, c, w in zip(pad, row, widths, strict=True)).rstrip() for row in [head, *rows]]
         said = int(self.frame["extreme"].sum())
         verdict = (
-            f"{said} of {len(rows)} extreme (!): the model does not make such data." if said else "None is extreme."
+            f"{said} of {len(self.frame)} extreme (!): the model does not make such data."
+            if said
+            else "None is extreme."
         )
         verdict = verdict if self.draws >= LEAST else f"Too few to call one extreme: {LEAST} are needed."
-        legend = f"{self.draws} data sets from the {self.source} predictive; tail: share with a larger statistic. "
+        left = len(self.frame) - len(rows)
+        legend = f"The {left} least extreme statistics are left out (.frame has them). " if left else ""
+        legend += f"{self.draws} data sets from the {self.source} predictive; tail: share with a larger statistic. "
         return "\n".join([*lines, wrap(legend + verdict)])
 
     __repr__ = __str__
+
+    def _shown(self) -> pd.DataFrame:
+        """The rows to print, in their order."""
+        far = (self.frame["tail"] - 0.5).abs().to_numpy()
+        return self.frame.iloc[np.sort(np.argsort(-far, kind="stable")[:MOST_SHOWN])]
 
 
 def check_predictive(

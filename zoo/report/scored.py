@@ -37,6 +37,7 @@ class Scores:
         fit: Whose scores they are.
         on: "test", "training" or "given" rows.
         rows: How many; several targets a row count as a row each.
+        each: How many targets a row has.
         notes: What to know before believing any of it.
     """
 
@@ -47,6 +48,7 @@ class Scores:
     on: str
     rows: int
     notes: tuple[str, ...] = ()
+    each: int = 1
 
     def __getitem__(self, score: str) -> float:
         values = dict(zip(self.frame["score"], self.frame["value"], strict=True))
@@ -70,7 +72,9 @@ class Scores:
         lines += [[r.score, number(r.value, 3), number(r.se, 3), r.what] for r in self.frame.itertuples()]
         widths = [max(len(line[i]) for line in lines) for i in range(3)]
         table = [f"{a:<{widths[0]}}  {b:>{widths[1]}}  {c:>{widths[2]}}  {d}".rstrip() for a, b, c, d in lines]
-        head = f"{self.fit}: {self.rows} {self.on} rows; se: standard error over rows"
+        of = f" of {self.each} targets" if self.each > 1 else ""
+        over = "them" if of else "rows"
+        head = f"{self.fit}: {self.rows // self.each} {self.on} rows{of}; se: standard error over {over}"
         return "\n".join([wrap(head), *table, *map(wrap, self.notes)])
 
     __repr__ = __str__
@@ -118,7 +122,9 @@ def scores(posterior: Posterior, data: Any = None, *, ood: Any = None) -> Scores
         by = "entropy" if rows.p is not None else "variance of f"
         lines.append(_Line("ood_auroc", chance, np.nan, f"chance that an input of ood has the larger {by}"))
     fit = f"{posterior.problem.name}, {posterior.method}"
-    return Scores(pd.DataFrame(lines), calibrated(rows), curve, fit, rows.on, len(rows.y), _notes(posterior, rows))
+    count, notes = len(rows.y), _notes(posterior, rows)
+    each = count // max(1, len(rows.log_lik))
+    return Scores(pd.DataFrame(lines), calibrated(rows), curve, fit, rows.on, count, notes, each)
 
 
 def calibrated(rows: Rows) -> pd.DataFrame:
