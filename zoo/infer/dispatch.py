@@ -68,7 +68,8 @@ def load(name: str, data: Any = None, seed: int = 0, **options: Any) -> Problem:
             `zoo.data.own_images.load`; None for the model's own.
         seed: For the model's own data, and for the split of a table.
         options: Hyperparameters of the model; what its `data` function takes goes there, and for a table what
-            `zoo.data.tables.load` takes (target, test, missing, ignore, decimal, split), for images (test, size).
+            `zoo.data.tables.load` takes (target, test, missing, ignore, decimal, split; classify, or classes=k, where
+            the model serves measured targets and classes), for images (test, size).
 
     Raises:
         ValueError: For an unknown name or option, with the nearest right one; and for data the model can't use.
@@ -87,7 +88,7 @@ def load(name: str, data: Any = None, seed: int = 0, **options: Any) -> Problem:
     hyper = {k: v for k, v in options.items() if k in hyper_names}
     if isinstance(data, Data) and (only := sorted(set(source) - hyper_names)):
         raise ValueError(f"{name}: {only} shape the model's own data, but data were given. Leave one out.")
-    found = find_data(module, data, seed, source)
+    found = find_data(module, data, seed, source, options)
     return Problem(
         name,
         module.model,

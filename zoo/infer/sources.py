@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+from collections.abc import Mapping
 from typing import Any
 
 from zoo.core.problem import Data
@@ -18,11 +19,29 @@ def source_options(module: Any, data: Any) -> set[str]:
         return set(inspect.signature(module.data).parameters) - {"seed"}
     from zoo.data import tables
 
-    return set(inspect.signature(tables.load).parameters) - {"source", "seed", "classify"}
+    settled = {"source", "seed", "classify"} if hasattr(module, "CLASSIFY") else {"source", "seed"}
+    return set(inspect.signature(tables.load).parameters) - settled
 
 
-def find_data(module: Any, data: Any, seed: int, source: dict[str, Any]) -> Data:
-    """The data as the model takes them; TypeError for what holds none."""
+def is_class(module: Any, asked: Mapping[str, Any]) -> Any:
+    """Whether a table's target is a class: by the model, or for one that serves both by `classify` or `classes`."""
+    if hasattr(module, "CLASSIFY"):
+        return module.CLASSIFY
+    classes = asked.get("classes", 0)
+    several = isinstance(classes, int) and not isinstance(classes, bool) and classes > 1
+    return asked.get("classify", several)
+
+
+def find_data(module: Any, data: Any, seed: int, source: dict[str, Any], asked: Mapping[str, Any]) -> Data:
+    """The data as the model takes them; TypeError for what holds none.
+
+    Args:
+        module: The model's file.
+        data: What `zoo.load` was given.
+        seed: Of the model's own data, or a table's split.
+        source: How to read or make them.
+        asked: All options of `zoo.load`.
+    """
     if data is None:
         data = module.data(seed=seed, **source)
     elif is_images(data):
@@ -38,7 +57,7 @@ def find_data(module: Any, data: Any, seed: int, source: dict[str, Any]) -> Data
             )
         from zoo.data import tables
 
-        data = tables.load(data, seed=seed, **source, classify=getattr(module, "CLASSIFY", False))
+        data = tables.load(data, seed=seed, **{**source, "classify": is_class(module, asked)})
     if data.x.dim() > 2 and not _of_images(module):
         raise ValueError(
             f"x must be (n, d) for this model, got {tuple(data.x.shape)}. Make columns of the pixels, x.flatten(1), or "

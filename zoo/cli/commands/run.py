@@ -85,13 +85,14 @@ def _problem(args: argparse.Namespace) -> Problem:
         return zoo.load(args.name, seed=args.seed, **hyper)
     from zoo.data import tables
     from zoo.data.files import is_images
+    from zoo.infer.sources import is_class
 
     table = _table_options(args)
     if is_images(args.data):
         if other := next((name for name in table if name != "test"), None):
             raise ValueError(f"--{other} says how to read a table, but {args.data} holds images. Leave it out.")
         return zoo.load(args.name, args.data, args.seed, **table, **hyper)
-    table["classify"] = table.get("classify") or getattr(importlib.import_module(f"zoo.{args.name}"), "CLASSIFY", False)
+    table["classify"] = table.get("classify") or is_class(importlib.import_module(f"zoo.{args.name}"), hyper)
     return zoo.load(args.name, tables.load(args.data, seed=args.seed, **table), **hyper)
 
 
