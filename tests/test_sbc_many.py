@@ -69,6 +69,7 @@ def one_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(each, "_in_turn", refuse)
 
 
+@pytest.mark.slow
 def test_an_ascent_among_many_ends_when_it_would_alone(one_batch: None) -> None:
     """One of three data sets has a y whose square is no number; the others come to rest at different times."""
     problems = data_sets(correlated())
