@@ -332,7 +332,7 @@ def test_bad_options_are_refused() -> None:
     problem = line()
     refused(lambda: low_rank(schools, rank=0), "at least 1, got 0", "'normal'")
     refused(lambda: low_rank(schools, rank=True), "at least 1, got True")
-    refused(lambda: full_rank(schools, init_scale=-1.0), "init_scale must be positive, got -1")
+    refused(lambda: full_rank(schools, init_scale=-1.0), "init_scale must be positive and finite, got -1")
     refused(lambda: variational(problem, "low_rank", rank=3), "at most the 2 coordinates, got 3", "'full_rank'")
     refused(lambda: variational(problem, "full_rank", ("q",)), r"point must name latent sites \['w'\]")
     wide = zoo.Problem("wide", problem.model, zoo.Data(torch.zeros(2, 10_001), torch.zeros(2)), hyper={"bias": False})
