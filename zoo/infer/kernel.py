@@ -4,7 +4,6 @@ A kernel file holds
     TARGET_ACCEPT                       the acceptance its step size is tuned to; None: it has none
     STATS                               which fields of `Draw` mean something for it
     CHAINS, LEAST_CHAINS                optional: its usual and its smallest number of chains (4 and 1)
-    APART                               optional: so many draws on, two are nearly independent; 16 if it does not say
     WAY_IN                              optional: the kernel that begins its warm-up, far from where the mass is
     setup(dim, *, own options)          -> Setup: its noise, constants and further tuned numbers; refuses bad options
     init(position, lp, grad, constants) -> State

@@ -31,7 +31,6 @@ from zoo.infer.mass import Mass, velocity, whitened
 __all__ = ["CHAINS", "LEAST_CHAINS", "STATS", "TARGET_ACCEPT", "State", "init", "position_of", "setup", "step"]
 
 TARGET_ACCEPT = 0.651
-APART = 4
 STATS = hmc.STATS
 CHAINS = 16
 LEAST_CHAINS = 4

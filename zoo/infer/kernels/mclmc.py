@@ -39,7 +39,6 @@ __all__ = [
 ]  # fmt: skip
 
 TARGET_ACCEPT = 0.9
-APART = 4
 STATS = ("lp", "accept", "steps", "diverging")  # no energy: E-BFMI is about momenta of random size
 CHAINS = 16
 LEAST_CHAINS = 4

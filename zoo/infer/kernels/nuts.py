@@ -29,7 +29,6 @@ from zoo.infer.mass import Mass, kinetic, velocity
 from zoo.infer.mass import momentum as momentum_of
 
 TARGET_ACCEPT = 0.8
-APART = 4
 STATS = ("lp", "energy", "accept", "depth", "steps", "diverging")
 MAX_ENERGY_ERROR = 1000.0
 
