@@ -4,8 +4,8 @@ python benchmarks/dropout.py
 
 torch        nn.Linear, nn.ReLU, nn.Dropout, torch.optim.Adam with weight decay
 compiled     the same net and loss through torch.compile
-zoo row      `bernoulli_dropout`, a mask for each row, svi's own compiled step
-zoo eager    the same, traced and not compiled
+zoo row      `bernoulli_dropout`, a mask for each row: svi's own step, compiled
+zoo eager    svi's own step, not compiled
 zoo draw     one mask for the batch, compiled
 noise        of that, standard normals for the masks alone
 
@@ -25,10 +25,9 @@ from torch import Tensor, nn
 
 import zoo
 from guides.bernoulli_dropout import bernoulli_dropout
-from zoo.infer.adam import Pace, adam
-from zoo.infer.ascent import REPAYS, masked_numbers
-from zoo.infer.graph import compile_graph, trace
-from zoo.infer.prepared import Batch, prepare, quiet
+from zoo.infer.ascent import REPAYS, Source, masked_numbers, ready
+from zoo.infer.prepared import prepare, quiet
+from zoo.infer.track import first_state
 from zoo.infer.variational import Variational
 
 ROWS, FEATURES, P = 128, 8, 0.05
@@ -59,26 +58,19 @@ def ours(x: Tensor, y: Tensor, widths: Sequence[int], mask: str) -> Variational:
 
 
 def zoo_step(
-    x: Tensor, y: Tensor, widths: Sequence[int], mask: str, compiled: bool = True
+    x: Tensor, y: Tensor, widths: Sequence[int], mask: str, engine: str = "compiled"
 ) -> tuple[Callable[[], Any], Callable[[], Any]]:
-    """A step of svi, and the noise that it takes."""
+    """A step of svi as it runs on the engine, and the noise that it takes."""
     fit = ours(x, y, widths, mask)
-
-    def climb(params: Tensor, m: Tensor, v: Tensor, noise: Tensor, *rest: Tensor) -> tuple[Tensor, ...]:
-        grad, _ = fit.gradient(params, noise, Batch(*rest[3:], shared=False), 1.0)
-        return adam(params, m, v, grad, Pace(*rest[:3]))
-
-    shape = (1, 1, ROWS, fit.noise_size) if fit.by_row else (1, 1, fit.noise_size)
-    start, number = fit.start.clone(), torch.tensor(0.1)
-    state: list[tuple[Tensor, ...]] = [(start, torch.zeros_like(start), torch.zeros_like(start))]
-    rest = (number, number, number, x[None], y[None])
+    source = Source(fit, 1, None, [(0, 0)])
+    shape, pace = (1, *source.shape, fit.noise_size), torch.tensor([1e-3, 0.1, 0.1])
+    state = [first_state(fit.start)]
     with quiet():
-        example = (*state[0], torch.randn(shape), *rest)
-        call = compile_graph(climb, example).call if compiled else trace(climb, example)
+        call = ready(fit, source, engine, (*state[0], torch.randn(shape), pace, x, y))[0]
 
     def step() -> None:
-        with torch.no_grad():
-            state[0] = call(*state[0], torch.randn(shape), *rest)
+        with quiet(), torch.no_grad():
+            state[0] = call(*state[0], torch.randn(shape), pace, x, y)[:4]
 
     return step, lambda: torch.randn(shape)
 
@@ -97,7 +89,7 @@ def main() -> None:
         "torch": torch_step(x, y, widths, compiled=False),
         "compiled": torch_step(x, y, widths, compiled=True),
         "zoo row": row,
-        "zoo eager": zoo_step(x, y, widths, "row", compiled=False)[0],
+        "zoo eager": zoo_step(x, y, widths, "row", "eager")[0],
         "zoo draw": zoo_step(x, y, widths, "draw")[0],
         "noise": noise,
     }
