@@ -90,3 +90,25 @@ def test_a_captured_tensor_is_read_as_it_is():
     x = torch.randn(6)
     assert torch.equal(graph(x)[0], (x - data) * (data * 2).exp())
     assert count(graph) == 2
+
+
+def transposed_after_a_constant(x):
+    """The sum lies in memory as zeros do, in order; with the zeros kept as one number it would lie as x.T does."""
+    return ((torch.zeros(3, 2) + x.T).view(6) * 2,)
+
+
+def test_a_result_that_comes_to_lie_in_another_order_can_still_be_viewed():
+    x = torch.arange(6.0).reshape(2, 3)
+    graph = fold(make_fx(transposed_after_a_constant)(x))
+    assert torch.equal(graph(x)[0], transposed_after_a_constant(x)[0])
+
+
+def test_a_graph_that_names_places_in_memory_is_left_alone():
+    def function(x):
+        return ((torch.zeros(3, 2) + x.T).as_strided((6,), (1,)) * 1,)
+
+    x = torch.arange(6.0).reshape(2, 3)
+    graph = make_fx(function)(x)
+    before = count(graph)
+    assert count(fold(graph)) == before
+    assert torch.equal(graph(x)[0], function(x)[0])

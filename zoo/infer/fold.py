@@ -31,9 +31,18 @@ NEUTRAL: dict[Any, float] = {
     aten.pow.Tensor_Scalar: 1,
 }
 
+VIEWS = (aten.view.default, aten._unsafe_view.default)  # of memory that lies in order: else they fail
+PLACES = (aten.as_strided.default, aten.as_strided_.default)
+
 
 def fold(graph: GraphModule) -> GraphModule:
-    """The same graph with its constants computed once and x - 0, x * 1, x / 1, x^1 left out; changed in place."""
+    """The same graph with its constants computed once and x - 0, x * 1, x / 1, x^1 left out; changed in place.
+
+    A result may lie in memory in another order than the tracer saw: a constant kept as one number has no order for it
+    to take over. So views become reshapes, and a graph that names places in memory is left alone.
+    """
+    if any(node.target in PLACES for node in graph.graph.nodes):
+        return graph
     written, known = _written(graph), dict[Node, Tensor]()
     with torch.no_grad():
         for node in graph.graph.nodes:
@@ -43,6 +52,8 @@ def fold(graph: GraphModule) -> GraphModule:
     for node in list(graph.graph.nodes):
         if node not in written and node.args[:1] and node.args[0] not in written:
             _drop(node, known)
+        if node.target in VIEWS and node not in written:
+            node.target = aten.reshape.default
     graph.graph.eliminate_dead_code()
     graph.recompile()
     return graph
