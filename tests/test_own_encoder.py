@@ -93,6 +93,15 @@ def test_what_has_no_encoder_says_what_it_has() -> None:
     refused(lambda: zoo.run(problem, "prior", draws=3).encode(torch.zeros(2, 6)), "by prior.*guide=your_guide")
 
 
+@pytest.mark.parametrize("guide", ["normal", "AutoNormal"])
+def test_a_guide_that_comes_along_is_nobodys_own(guide: str) -> None:
+    """It has a parameter for each row and infers none from its y: opening a file with it would not help."""
+    data = zoo.Data(torch.empty(5, 0), torch.rand(5, 6))
+    for problem in (zoo.Problem("factors", factors, data), zoo.load("vae", data, hidden=2)):
+        fit = zoo.run(problem, "svi", guide=guide, steps=2, draws=2, engine="eager")
+        refused(lambda fit=fit: fit.encode(data.y), f"an encoder; this fit is by svi with guide='{guide}'")
+
+
 def test_a_plain_guide_is_told_to_become_a_factory() -> None:
     """A function of (x, y), as Pyro's SVI takes it, is no factory: one line says how it is given."""
 

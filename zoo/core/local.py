@@ -12,6 +12,7 @@ import dataclasses
 import functools
 import inspect
 import logging
+import pkgutil
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
@@ -160,6 +161,16 @@ def _name(factory: Any) -> str:
     return str(getattr(factory, "__name__", type(factory).__name__))
 
 
+def _families() -> set[str]:
+    """Names of the guides that are no encoder, whatever the model."""
+    from pyro.infer import autoguide
+
+    import guides
+
+    autoguides = {name for name in dir(autoguide) if name.startswith("Auto")}
+    return {module.name for module in pkgutil.iter_modules(guides.__path__)} | autoguides
+
+
 def _no_encoder(posterior: Posterior) -> str:
     """Why no guide of this fit infers rows' latents from their y, and what to do."""
     problem, used = posterior.problem, posterior.settings.get("guide")
@@ -168,12 +179,13 @@ def _no_encoder(posterior: Posterior) -> str:
             f"'{problem.name}' has no latents of rows for a guide to infer from y. What it computes of a row's x, an "
             "autoencoder's code z and its image, is in predict(x)."
         )
-    if posterior.params and problem.guide is None:
+    own = bool(posterior.params) and used not in _families()
+    if own and problem.guide is None:
         return (
             f"the guide {used!r} of this fit is your own, and files carry no code. Open the file with it: "
             f"zoo.open(path, model={getattr(problem.model, '__name__', 'your_model')}, guide={used})."
         )
-    if posterior.params and problem.guide is not None:
+    if own:
         return f"this fit was made with the guide {used!r}, got {_name(problem.guide)!r}. Give that one."
     by = f"svi with guide={used!r}" if used else posterior.method
     return (
