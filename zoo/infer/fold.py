@@ -13,6 +13,8 @@ import torch
 from torch import Tensor
 from torch.fx import GraphModule, Node
 
+from .graph import forget_source
+
 MOST_NUMBERS = 2**22  # of one constant that is kept whole; equal numbers are kept as one
 aten = torch.ops.aten
 FILLED: dict[Any, float] = {  # of their first argument these take the shape, dtype and device alone
@@ -55,7 +57,9 @@ def fold(graph: GraphModule) -> GraphModule:
         if node.target in VIEWS and node not in written:
             node.target = aten.reshape.default
     graph.graph.eliminate_dead_code()
+    forget_source(graph)
     graph.recompile()
+    forget_source(graph)
     return graph
 
 

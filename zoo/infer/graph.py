@@ -70,14 +70,14 @@ def trace(function: Callable[..., Tensors], example: Sequence[Tensor]) -> torch.
     separate = [e.clone() for e in example]
     with pyro_state(validate=False):
         graph = make_fx(function, decomposition_table=DECOMPOSITIONS)(*separate)
-    _forget_source(graph)
+    forget_source(graph)
     graph.graph.eliminate_dead_code()
     graph.recompile()
-    _forget_source(graph)
+    forget_source(graph)
     return graph
 
 
-def _forget_source(graph: torch.fx.GraphModule) -> None:
+def forget_source(graph: torch.fx.GraphModule) -> None:
     """Drops the text of a graph's code, which torch and linecache else keep for ever: 20 kB a fit."""
     name = type(graph).forward.__code__.co_filename
     linecache.cache.pop(name, None)
