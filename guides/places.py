@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pyro
@@ -17,7 +17,7 @@ from guides.prototype import Latent, bounds, latents, plates
 Family = Callable[[Latent, Any], Any]
 
 
-def check_points(point: Sequence[str], found: dict[str, Latent]) -> None:
+def check_points(point: Sequence[str], found: Mapping[str, Any]) -> None:
     """Raises ValueError for names in `point` that are no latent site."""
     unknown = [name for name in point if name not in found]
     if unknown:

@@ -37,9 +37,10 @@ from torch import Tensor
 
 from guides.matrices import glorot
 from guides.normal import normal
+from guides.places import check_points
 from guides.point import point as points
 from zoo.core.activations import activation_function
-from zoo.core.amortised import check_points, defaults
+from zoo.core.amortised import defaults
 from zoo.core.checks import positive, whole, widths
 from zoo.core.decoder import Layers, dense_site, encode, through
 from zoo.core.noisy_units import gaussian_output, mixture

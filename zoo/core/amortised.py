@@ -18,6 +18,7 @@ from torch import Tensor
 
 from guides.matrices import glorot
 from guides.normal import normal
+from guides.places import check_points
 from guides.point import point as points
 
 from .checks import positive
@@ -74,9 +75,3 @@ def amortised(
 
     q.mean_field = True  # type: ignore[attr-defined]
     return q
-
-
-def check_points(point: Sequence[str], values: Mapping[str, Any]) -> None:
-    """ValueError for names that are no sites of a guide's values; those of a guide of points change nothing else."""
-    if unknown := [name for name in point if name not in values]:
-        raise ValueError(f"point must name latent sites {list(values)}, got {unknown}.")

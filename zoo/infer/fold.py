@@ -1,7 +1,8 @@
 """What an uncompiled graph need not compute at every call: constants once, and no passes that change nothing.
 
 A Pyro density asks for log scale, scale^2 and x - 0 at each of a network's weights; of the passes over memory that the
-prior of a large one takes, half are those. Values stay the same to the bit. Inductor does this by itself.
+prior of a large one takes, half are those. Values stay the same but for the sign of a zero. Inductor does this by
+itself.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from guides.options import names
 from zoo.core.local import local_sites
 from zoo.core.posterior import Posterior
 from zoo.core.problem import Data, Problem
@@ -79,7 +80,7 @@ def fitted(
 def _set_up(problems: Sequence[Problem], asked: dict[str, Any], seeds: Sequence[int]) -> Fit:
     """The guides' parameters (data set x restart, size) at their starts; the problem is that of the first."""
     guide = asked["guide"] if asked["guide"] is not None else (problems[0].guide or "normal")
-    options, point = svi.options_of(asked["guide_options"]), svi.names(asked["point"])
+    options, point = svi.options_of(asked["guide_options"]), names("point", asked["point"])
     prepared = [
         one
         for problem, seed in zip(problems, seeds, strict=True)

@@ -19,6 +19,7 @@ from zoo.core.posterior import Posterior
 from zoo.core.problem import Problem
 
 from .density import Density, density
+from .fold import fold
 from .graph import trace
 from .lbfgs import Descent, Function, lbfgs
 from .lockstep import varying
@@ -108,7 +109,7 @@ def _downhill(targets: list[Density], differs: list[bool], restarts: int, exampl
         return f, grad
 
     with pyro_state(validate=False):
-        graph = trace(function, (example, *own))
+        graph = fold(trace(function, (example, *own)))
 
     def traced(x: Tensor) -> tuple[Tensor, Tensor]:
         with torch.no_grad():

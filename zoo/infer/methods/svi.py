@@ -22,6 +22,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from guides.options import names
 from zoo.core.base_noise import Unanswerable
 from zoo.core.local import affordable_draws, local_sites
 from zoo.core.posterior import Posterior
@@ -101,7 +102,7 @@ def fit(
         ValueError: For options out of range, unknown guides, and guides that do not fit the model.
     """
     check(problem, lr, particles, batch_size, stop, gradient, noise_per)
-    point, guide_options = names(point), options_of(guide_options)
+    point, guide_options = names("point", point), options_of(guide_options)
     begun = time.perf_counter()
     family = guide if guide is not None else (problem.guide or "normal")
     variational = set_up(problem, family, guide_options, point, restarts, seed, gradient=gradient, noise_per=noise_per)
@@ -162,14 +163,6 @@ def _check_gradient(gradient: str, noise_per: str | None) -> None:
         raise ValueError(f"noise_per must be 'batch' or 'row', got {noise_per!r}. Leave it out for the guide's choice.")
     if gradient == "score" and noise_per == "row":
         raise ValueError("noise_per='row' needs gradient='pathwise', got 'score'. Leave noise_per out.")
-
-
-def names(point: Any) -> tuple[str, ...]:
-    """Names of sites as a tuple; ValueError for anything else."""
-    point = (point,) if isinstance(point, str) else point
-    if not isinstance(point, Sequence) or not all(isinstance(name, str) for name in point):
-        raise ValueError(f"point must be names of latent sites, got {point!r}. For example point=('noise',).")
-    return tuple(point)
 
 
 def options_of(options: Any) -> dict[str, Any]:
