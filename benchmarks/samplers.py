@@ -2,7 +2,10 @@
 
 python benchmarks/samplers.py --peer peers/bin/python                       # every side as it comes
 python benchmarks/samplers.py --peer peers/bin/python --threads 1           # everybody on one thread
-python benchmarks/samplers.py --peer peers/bin/python --save docs/samplers  # docs/samplers.md and .svg
+python benchmarks/samplers.py --peer peers/bin/python --save docs/samplers  # docs/samplers.md, .svg and .json
+
+A whole run takes hours: what is saved is added to what the .json of the same machine has, row by row, so that a run may
+be of one problem (`--problems logistic`) or a few samplers (`--methods chees --peers nuts`).
 
 The same float32 data for all; every run in a process of its own; compiling is a column apart and no part of the rate
 (JAX's sides compile in a first run and are timed in a second); ESS of all by one function from saved draws: the least
@@ -17,10 +20,10 @@ import argparse
 import json
 import os
 import platform
-import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -69,80 +72,102 @@ def stock(name: str, seconds: float = 30.0) -> dict[str, float]:
     return {"step": (time.perf_counter() - begun) / steps}
 
 
-def rows(name: str, args: argparse.Namespace, folder: Path) -> list[dict[str, Any]]:
-    """A row for each sampler on one problem."""
+def rows(name: str, args: argparse.Namespace, folder: Path) -> Iterator[dict[str, Any]]:
+    """A row for each sampler on one problem, as soon as it is measured."""
     from side import measure
 
-    data, found = write(name, folder), []
+    data, nuts = write(name, folder), None
     here = [sys.executable, str(HERE / "samplers.py"), "--own"]
-    sides: list[tuple[str, str, list[str]]] = [("zoo", m, [*here, name, m]) for m in args.methods.split(",")]
+    sides = [("zoo", m, [*here, name, m]) for m in args.methods.split(",") if m]
     if args.peer:
         script = [args.peer, str(HERE / "peers" / "jax_samplers.py")]
-        sides += [(PEERS[m], m, [*script, m, name, str(data)]) for m in args.peers.split(",")]
+        sides += [(PEERS[m], m, [*script, m, name, str(data)]) for m in args.peers.split(",") if m]
     for side, method, command in sides:
         four = method.startswith("nuts") or (side, method) == ("BlackJAX", "mclmc")
         warmup, draws = (int(args.scale * size) for size in SIZES[name][0 if four else 1])
-        seen = []
-        for seed in range(args.seeds):
-            out = folder / f"{side}-{method}.npz"
-            size = ["--warmup", str(warmup), "--draws", str(draws), "--seed", str(seed)]
-            one = measure([*command, str(out), *size], args.threads)
-            seen.append({**one, "ess": least_ess(out)})
-        row = {key: statistics.median(run[key] for run in seen) for key in seen[0]}
-        rate = statistics.median(run["ess"] / run["run"] for run in seen)
-        found.append(
-            {"problem": name, "side": side, "method": method, "rate": rate, "iterations": warmup + draws, **row}
-        )
-        print(line(found[-1]), flush=True)
-    if not args.no_stock:
-        found.append(_stock_row(name, found, measure([*here, name, "stock"], args.threads)["step"]))
-        print(line(found[-1]), flush=True)
-    return found
+        found = _seeds([*command, str(folder / f"{side}-{method}.npz")], warmup, draws, args)
+        row = {"problem": name, "side": side, "method": method, "threads": args.threads, "seeds": args.seeds, **found}
+        nuts = row if (side, method) == ("zoo", "nuts") else nuts
+        yield row
+    if nuts and not args.no_stock:
+        yield _stock_row(nuts, measure([*here, name, "stock"], args.threads)["step"])
 
 
-def _stock_row(name: str, found: list[dict[str, Any]], step: float) -> dict[str, Any]:
+def _seeds(command: list[str], warmup: int, draws: int, args: argparse.Namespace) -> dict[str, float]:
+    """Medians over seeds of what a run tells of itself and of its ESS."""
+    from side import measure, medians
+
+    seen = []
+    for seed in range(args.seeds):
+        size = ["--warmup", str(warmup), "--draws", str(draws), "--seed", str(seed)]
+        one = measure([*command, *size], args.threads)
+        ess = least_ess(Path(command[-1]))
+        seen.append({**one, "ess": ess, "rate": ess / one["run"]})
+    return {"iterations": warmup + draws, **medians(seen)}
+
+
+def _stock_row(nuts: dict[str, Any], step: float) -> dict[str, Any]:
     """ESS a leapfrog step of the zoo's NUTS over stock's seconds a step, chain after chain."""
-    nuts = next(row for row in found if (row["side"], row["method"]) == ("zoo", "nuts"))
     run = OWN["nuts"]["chains"] * nuts["iterations"] * nuts["steps"] * step
-    nan = float("nan")
-    return {"problem": name, "side": "Pyro (extrapolated)", "method": "nuts", "compile": nan, "run": run,
-            "steps": nuts["steps"], "ess": nuts["ess"], "rate": nuts["ess"] / run}  # fmt: skip
+    return {**nuts, "side": "Pyro (extrapolated)", "compile": 0.0, "run": run, "rate": nuts["ess"] / run}
 
 
-HEAD = "| problem | sampler | compile s | run s | steps a draw | least ESS | ESS/s |\n|---|---|---|---|---|---|---|"
+COLUMNS = ("problem", "sampler", "compile s", "run s", "steps a draw", "least ESS", "ESS/s", "seeds")
+HEAD = f"| {' | '.join(COLUMNS)} |\n{'|---' * len(COLUMNS)}|"
+MODES = {1: "One thread each", 0: "Threads as each side chooses"}
 
 
 def line(row: dict[str, Any]) -> str:
     """A row of the table."""
     numbers = " | ".join(f"{row[key]:.3g}" for key in ("compile", "run", "steps", "ess", "rate"))
-    return f"| `{row['problem']}` | {row['side']} {row['method']} | {numbers} |"
+    return f"| `{row['problem']}` | {row['side']} {row['method']} | {numbers} | {row['seeds']} |"
 
 
-def machine(threads: int) -> str:
-    """The processor, its cores and the threads used."""
+def machine() -> str:
+    """The processor and its cores."""
     lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
     named = [entry.split(":")[1].strip() for entry in lines if entry.startswith("model name")]
-    used = "one thread each" if threads == 1 else "threads as each side chooses"
-    return f"{named[0] if named else platform.processor() or platform.machine()}, {os.cpu_count()} cores, {used}"
+    return f"{named[0] if named else platform.processor() or platform.machine()}, {os.cpu_count()} cores"
 
 
-def save(path: Path, found: list[dict[str, Any]], words: str) -> None:
-    """The table as Markdown, and bars of ESS a second, as .md and .svg beside each other."""
+def merged(path: Path, row: dict[str, Any]) -> list[dict[str, Any]]:
+    """Rows kept at `path` with this one, which takes the place of its like; refused where another machine made them."""
+    kept = json.loads(path.read_text()) if path.exists() else {"machine": machine(), "rows": []}
+    if kept["machine"] != machine():
+        raise SystemExit(f"{path} is of {kept['machine']}, this is {machine()}: save under another name")
+    rows = {_key(row): row for row in (*kept["rows"], row)}
+    order = sorted(
+        rows.values(), key=lambda row: (not row["threads"], NAMES.index(row["problem"]), row["side"] != "zoo")
+    )
+    path.write_text(json.dumps({"machine": machine(), "rows": order}, indent=1) + "\n")
+    return order
+
+
+def _key(row: dict[str, Any]) -> tuple[Any, ...]:
+    return row["threads"], row["problem"], row["side"], row["method"]
+
+
+def save(path: Path, row: dict[str, Any]) -> None:
+    """The table as Markdown, and bars of ESS a second, as .md and .svg beside the rows in .json."""
     import matplotlib
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    path.with_suffix(".md").write_text(f"# Samplers\n\n{words}\n\n" + "\n".join([HEAD, *map(line, found)]) + "\n")
-    names = list(dict.fromkeys(row["problem"] for row in found))
-    figure, axes = plt.subplots(1, len(names), figsize=(4 * len(names), 3.2), squeeze=False)
-    for axis, name in zip(axes[0], names, strict=True):
-        own_rows = [row for row in found if row["problem"] == name]
-        colours = ["C0" if row["side"] == "zoo" else "C7" for row in own_rows]
-        axis.barh(
-            [f"{row['side']} {row['method']}" for row in own_rows], [row["rate"] for row in own_rows], color=colours
-        )
-        axis.set(xscale="log", title=name, xlabel="effective draws a second")
+    rows = merged(path.with_suffix(".json"), row)
+    modes = [threads for threads in MODES if any(row["threads"] == threads for row in rows)]
+    tables = [
+        [MODES[mode] + ":", "", HEAD, *(line(row) for row in rows if row["threads"] == mode), ""] for mode in modes
+    ]
+    words = f"{machine()}. Made by `python benchmarks/samplers.py`, which says how; medians over seeds."
+    path.with_suffix(".md").write_text("\n".join(["# Samplers", "", words, "", *(s for t in tables for s in t)]))
+    size = (4 * len(NAMES), 3.2 * len(modes))
+    figure, axes = plt.subplots(len(modes), len(NAMES), figsize=size, squeeze=False)
+    for (mode, name), axis in zip(((m, n) for m in modes for n in NAMES), axes.flat, strict=True):
+        here = [row for row in rows if (row["threads"], row["problem"]) == (mode, name)]
+        colours = ["C0" if row["side"] == "zoo" else "C7" for row in here]
+        axis.barh([f"{row['side']} {row['method']}" for row in here], [row["rate"] for row in here], color=colours)
+        axis.set(xscale="log", title=f"{name}, {MODES[mode].lower()}", xlabel="effective draws a second")
         axis.invert_yaxis()
     figure.tight_layout()
     figure.savefig(path.with_suffix(".svg"))
@@ -156,7 +181,9 @@ def main() -> None:
     parser.add_argument("--peers", default=",".join(PEERS), help="of the others")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--scale", type=float, default=1.0, help="of the numbers of draws; .1 tries it out")
-    parser.add_argument("--threads", type=int, default=0, help="1: one for everybody; 0: as each side chooses")
+    parser.add_argument(
+        "--threads", type=int, choices=tuple(MODES), default=0, help="1: one for everybody; 0: as each side chooses"
+    )
     parser.add_argument("--no-stock", action="store_true", help="leave stock Pyro out")
     parser.add_argument("--save", type=Path, help="path without suffix, for .md and .svg")
     parser.add_argument("--own", nargs="+", help=argparse.SUPPRESS)
@@ -168,12 +195,12 @@ def main() -> None:
         one = stock(args.own[0]) if args.own[1] == "stock" else own(*args.own, args.warmup, args.draws, args.seed)
         print(json.dumps(one))
         return
-    words = f"{machine(args.threads)}. Median of {args.seeds} seeds."
-    print(words, HEAD, sep="\n", flush=True)
+    print(f"{machine()}. {MODES[args.threads]}. Median of {args.seeds} seeds.", HEAD, sep="\n", flush=True)
     with tempfile.TemporaryDirectory() as folder:
-        found = [row for name in args.problems.split(",") for row in rows(name, args, Path(folder))]
-    if args.save:
-        save(args.save, found, words)
+        for row in (row for name in args.problems.split(",") for row in rows(name, args, Path(folder))):
+            print(line(row), flush=True)
+            if args.save:
+                save(args.save, row)
 
 
 if __name__ == "__main__":
