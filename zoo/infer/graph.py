@@ -23,6 +23,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from zoo.core.handlers import pyro_state
 
 from . import skinny
+from .binary import OneExponential
 from .threads import running_on, threads_for
 
 log = logging.getLogger("zoo")
@@ -68,7 +69,7 @@ def trace(function: Callable[..., Tensors], example: Sequence[Tensor]) -> torch.
     result depends on is left out: a guide's draws that the model takes in another form, say.
     """
     separate = [e.clone() for e in example]
-    with pyro_state(validate=False):
+    with pyro_state(validate=False), OneExponential():
         graph = make_fx(function, decomposition_table=DECOMPOSITIONS)(*separate)
     forget_source(graph)
     graph.graph.eliminate_dead_code()
