@@ -41,6 +41,17 @@ def test_products_with_a_single_row_or_column_leave_the_library(kind: str) -> No
     assert ("aten.mm.default" in operations) == (kind in ("plain", "large"))
 
 
+@pytest.mark.parametrize(("chains", "turned"), [(4, True), (70, False)])
+def test_fewer_chains_than_rows_lie_chain_by_chain(chains: int, turned: bool) -> None:
+    """x W^T of rows x (50, 6) and weights W: (chain, row) in memory where there are fewer chains than rows."""
+    generator = torch.Generator().manual_seed(0)
+    x, w = torch.randn(50, 6, generator=generator), torch.randn(chains, 6, generator=generator)
+    found = graph.trace(lambda x, w: (torch.func.vmap(lambda v: x @ v)(w),), [x, w])
+    torch.testing.assert_close(found(x, w)[0], w @ x.t(), rtol=1e-5, atol=1e-6)
+    product = next(node for node in found.graph.nodes if node.target is torch.ops.aten.mm.default)
+    assert (product.args[0].target is torch.ops.aten.t.default) == turned
+
+
 def test_scaled_sums_and_whole_numbers_are_left_to_the_library() -> None:
     a, b, c = torch.ones(3, 1), torch.ones(1, 4), torch.ones(4)
     assert skinny.addmm(c, a, b, beta=2) is NotImplemented
