@@ -296,8 +296,8 @@ def test_linear_gaussian_survives_an_offset_of_1e8():
     right = x @ linear_gaussian(x, y, prior_scale=1e9, noise=0.1).mean
     fitted = far @ linear_gaussian(far, y, prior_scale=1e9, noise=0.1).mean
     torch.testing.assert_close(fitted, right, atol=1e-4, rtol=0)
-    twin = far @ torch.linalg.solve(far.T @ far, far.T @ y)
-    assert float((twin - right).abs().max()) > 0.1
+    twin = far @ torch.linalg.solve_ex(far.T @ far, far.T @ y)[0]  # on some machines singular: infinite
+    assert not float((twin - right).abs().max()) < 0.1
 
 
 def test_parts_add_up_to_the_predictive():

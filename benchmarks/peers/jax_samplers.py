@@ -19,6 +19,7 @@ if "nuts_parallel" in sys.argv:  # before jax is imported
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.flatten_util import ravel_pytree
 from numpyro.infer import MCMC, NUTS
 from numpyro.infer.util import initialize_model
 from numpyro_models import MODELS, data
@@ -34,20 +35,19 @@ def timed(call):
 
 
 def target(model, x, y):
-    """Log density over unconstrained values, a start by chain, and what turns positions into f and noise."""
+    """Log density over flat unconstrained positions, a start by chain, and what turns positions into f and noise."""
     info = initialize_model(jax.random.PRNGKey(0), model, model_args=(x, y), dynamic_args=False)
     post = info.postprocess_fn
+    flat, apart = ravel_pytree(info.param_info.z)
 
-    def outputs(z):
-        values = post(z)
+    def outputs(position):
+        values = post(apart(position))
         return {"f": values["f"], **({"noise": values["noise"]} if "noise" in values else {})}
 
     def starts(key, chains):
-        return {
-            k: jax.random.uniform(key, (chains, *v.shape), minval=-2, maxval=2) for k, v in info.param_info.z.items()
-        }
+        return jax.random.uniform(key, (chains, flat.size), minval=-2, maxval=2)
 
-    return lambda z: -info.potential_fn(z), starts, outputs
+    return lambda position: -info.potential_fn(apart(position)), starts, outputs
 
 
 def nuts(model, x, y, args):

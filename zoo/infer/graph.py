@@ -24,7 +24,7 @@ from zoo.core.handlers import pyro_state
 
 from . import elementwise, skinny
 from .binary import OneExponential
-from .common import merge_equal
+from .equal_nodes import merge_equal
 from .threads import running_on, threads_for
 
 log = logging.getLogger("zoo")

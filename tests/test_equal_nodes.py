@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from zoo.infer.common import merge_equal
+from zoo.infer.equal_nodes import merge_equal
 
 X = torch.linspace(-1, 1, 6)
 
