@@ -18,8 +18,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
 import sys
 import tempfile
 import time
@@ -28,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from problems import NAMES, least_ess, write
+from side import machine, measure, medians
 
 HERE = Path(__file__).parent
 OWN = {"nuts": {"chains": 4}, "chees": {"chains": 16}, "mclmc": {"chains": 16}}
@@ -77,8 +76,6 @@ def stock(name: str, seconds: float = 30.0) -> dict[str, float]:
 
 def rows(name: str, args: argparse.Namespace, folder: Path) -> Iterator[dict[str, Any]]:
     """A row for each sampler on one problem, as soon as it is measured."""
-    from side import measure
-
     data, nuts = write(name, folder), None
     here = [sys.executable, str(HERE / "samplers.py"), "--own"]
     sides = [("zoo", m, [*here, name, m]) for m in args.methods.split(",") if m]
@@ -98,8 +95,6 @@ def rows(name: str, args: argparse.Namespace, folder: Path) -> Iterator[dict[str
 
 def _seeds(command: list[str], warmup: int, draws: int, args: argparse.Namespace) -> dict[str, float]:
     """Medians over seeds of what a run tells of itself and of its ESS."""
-    from side import measure, medians
-
     seen = []
     for seed in range(args.seeds):
         size = ["--warmup", str(warmup), "--draws", str(draws), "--seed", str(seed)]
@@ -124,13 +119,6 @@ def line(row: dict[str, Any]) -> str:
     """A row of the table."""
     numbers = " | ".join(f"{row[key]:.3g}" for key in ("compile", "run", "steps", "ess", "rate"))
     return f"| `{row['problem']}` | {row['side']} {row['method']} | {numbers} | {row['seeds']} |"
-
-
-def machine() -> str:
-    """The processor and its cores."""
-    lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
-    named = [entry.split(":")[1].strip() for entry in lines if entry.startswith("model name")]
-    return f"{named[0] if named else platform.processor() or platform.machine()}, {os.cpu_count()} cores"
 
 
 def merged(path: Path, row: dict[str, Any]) -> list[dict[str, Any]]:

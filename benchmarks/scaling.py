@@ -15,6 +15,8 @@ import sys
 import time
 from pathlib import Path
 
+from side import machine, measure
+
 HERE = Path(__file__).parent
 ROWS, CHAINS = (100, 1_000, 10_000, 100_000, 1_000_000), (1, 4, 16, 64, 256, 1024)
 
@@ -46,8 +48,24 @@ def own(rows: int, chains: int) -> dict[str, float]:
     return {"us": took * 1e6, "mb": (after - before) / 1024, "threads": compiled.threads}
 
 
+WIDE = ("     rows", "chains", "         us", "ns per row and chain", "    MB", "threads")
+HEAD = tuple(name.strip() for name in WIDE)
+
+
+def cells(rows: int, chains: int, one: dict[str, float]) -> list[str]:
+    """A line of the table, as `HEAD` says."""
+    each = one["us"] * 1e3 / (rows * chains)
+    return [f"{rows:,}", f"{chains:,}", f"{one['us']:,.0f}", f"{each:.2f}", f"{one['mb']:.0f}", f"{one['threads']:.0f}"]
+
+
 def save(path: Path, found: list[tuple[int, int, dict[str, float]]]) -> None:
-    """Two log-log panels."""
+    """The table as Markdown, and two log-log panels, as .md and .svg."""
+    lines = [HEAD, ("---:",) * len(HEAD), *(cells(*entry) for entry in found)]
+    words = (
+        f"A gradient of the lecture BNN on {machine()}, by `python benchmarks/scaling.py`; MB: peak above the start."
+    )
+    table = [f"| {' | '.join(line)} |" for line in lines]
+    path.with_suffix(".md").write_text("\n".join(["# Scaling", "", words, "", *table]) + "\n")
     import matplotlib
 
     matplotlib.use("Agg")
@@ -66,21 +84,21 @@ def save(path: Path, found: list[tuple[int, int, dict[str, float]]]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--threads", type=int, default=0, help="0: as the zoo chooses")
-    parser.add_argument("--save", type=Path, help="path without suffix, for a picture")
+    parser.add_argument("--save", type=Path, help="path without suffix, for .md and .svg")
     parser.add_argument("--own", nargs=2, type=int, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.own:
         print(json.dumps(own(*args.own)))
         return
-    from side import measure
-
-    print(f"{'rows':>9}{'chains':>8}{'us':>12}{'ns per row and chain':>22}{'MB':>8}{'threads':>9}")
-    found = []
+    print("  ".join(WIDE))
+    found: list[tuple[int, int, dict[str, float]]] = []
     for rows, chains in [*((n, 4) for n in ROWS), *((100, c) for c in CHAINS if c != 4)]:
         one = measure([sys.executable, __file__, "--own", str(rows), str(chains)], args.threads)
         found.append((rows, chains, one))
-        each = one["us"] * 1e3 / (rows * chains)
-        print(f"{rows:9d}{chains:8d}{one['us']:12.0f}{each:22.2f}{one['mb']:8.0f}{one['threads']:9.0f}", flush=True)
+        print(
+            "  ".join(f"{cell:>{len(name)}}" for name, cell in zip(WIDE, cells(rows, chains, one), strict=True)),
+            flush=True,
+        )
     if args.save:
         save(args.save, sorted(found, key=lambda entry: entry[:2]))
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import statistics
 import subprocess
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 
@@ -24,3 +26,10 @@ def measure(command: Sequence[str], threads: int) -> Any:
 def medians(runs: Sequence[dict[str, float]]) -> dict[str, float]:
     """The median of each key over runs."""
     return {key: statistics.median(run[key] for run in runs) for key in runs[0]}
+
+
+def machine() -> str:
+    """The processor and its cores."""
+    lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
+    named = [entry.split(":")[1].strip() for entry in lines if entry.startswith("model name")]
+    return f"{named[0] if named else platform.processor() or platform.machine()}, {os.cpu_count()} cores"
