@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -135,6 +135,7 @@ def advance(run: Run, iterations: int, stop: Stop) -> tuple[Tensor, Stats, int]:
     if offset == 0 and run.pending is None:
         run.fill_noise()
     positions, stats = _room(run, iterations)
+    places = _plain({POSITION: positions, **stats})
     assert run.drive is not None
     run.state = run.drive(
         run.state,
@@ -142,7 +143,7 @@ def advance(run: Run, iterations: int, stop: Stop) -> tuple[Tensor, Stats, int]:
         {name: like.new_tensor(value) for name, value in run.tuned.items()},
         run.mass,
         offset + iterations,
-        lambda draw: _keep(draw, offset, positions, stats),
+        lambda draw: _keep(draw, offset, places),
         stop,
     )
     completed = int(run.state.completed.min()) - offset
@@ -153,19 +154,22 @@ def advance(run: Run, iterations: int, stop: Stop) -> tuple[Tensor, Stats, int]:
     return positions, stats, completed
 
 
-def _keep(draw: Draw, offset: int, positions: Tensor, stats: Stats) -> None:
-    """Writes the completed iterations to their places."""
-    done = int(draw.done.sum())
-    if not done:
+def _plain(tensors: Mapping[str, Tensor]) -> dict[str, Any]:
+    """The same memory as numpy's, which writes a few numbers in a fifth of the time, where it can be."""
+    return {name: value.numpy() if value.is_cpu else value for name, value in tensors.items()}
+
+
+def _keep(draw: Draw, offset: int, rows: dict[str, Any]) -> None:
+    """Writes the completed iterations to their places in `rows`."""
+    new = _plain(draw._asdict())
+    if not new["done"].any():
         return
-    if done == len(draw.done) and bool((draw.iteration == draw.iteration[0]).all()):  # in step: no index, half the time
-        column = int(draw.iteration[0]) - offset
-        positions[:, column] = draw.position
-        for name in stats:
-            stats[name][:, column] = getattr(draw, name)
+    at = new["iteration"] - offset
+    if new["done"].all() and (at == at[0]).all():  # chains in step
+        for name, places in rows.items():
+            places[:, int(at[0])] = new[name]
         return
-    chain = draw.done.nonzero()[:, 0]
-    at = draw.iteration[chain] - offset
-    positions[chain, at] = draw.position[chain]
-    for name in stats:
-        stats[name][chain, at] = getattr(draw, name)[chain].double()
+    chain = _plain({"": draw.done.nonzero()[:, 0]})[""]
+    for name, places in rows.items():
+        value = new[name][chain]
+        places[chain, at[chain]] = value.to(places.dtype) if isinstance(value, Tensor) else value
