@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -17,6 +17,7 @@ from .density import Density
 from .graph import Compiled, compile_graph
 from .kernel import Draw
 from .mass import Mass
+from .replay import first_and_rest
 from .threads import running_on, threads_for_size
 
 log = logging.getLogger("zoo")
@@ -130,19 +131,40 @@ def step_on(
 
 
 def _static_drive(compiled: Compiled, kind: Any, static: tuple[Tensor, ...], data: list[Tensor]) -> Drive:
-    """Calls the graph on its own memory: the chains' state and last draws stay in `static`."""
+    """Calls the graph on its own memory: the chains' state and last draws stay in `static`.
+
+    Noise, tuned numbers and mass have places of their own too, so that every call has the same tensors, and from the
+    second on only its loops are run (`zoo.infer.replay`).
+    """
     width = len(kind._fields)
     draw = Draw(*static[width:])
+    places: list[Tensor] = []
+    last: list[Tensor] = []
+    step: Any = None
+    least = torch.tensor(0)
+
+    def put(given: Sequence[Tensor]) -> None:
+        """Writes what differs from the call before to its place."""
+        if not places:
+            places.extend(value.clone() for value in given)
+        else:
+            for place, value, before in zip(places, given, last, strict=True):
+                if value is not before:
+                    place.copy_(value)
+        last[:] = given
 
     def drive(state: Any, noise: Tensors, tuned: Tensors, mass: Mass, stop: int, keep: Any, halt: Stop) -> Any:
+        nonlocal step, least
         for mine, given in zip(static, state, strict=False):
             if mine is not given:
                 mine.copy_(given)
-        limit = torch.tensor(stop, device=mass.scale.device)
-        inputs = (*static, *noise.values(), *tuned.values(), *mass, limit, *data)
+        put((*noise.values(), *tuned.values(), *mass, torch.tensor(stop, device=mass.scale.device)))
         with running_on(compiled.threads):
             while not halt():
-                (least,) = compiled.call(*inputs)
+                if step is None:
+                    (least,), step = first_and_rest(compiled, (*static, *places, *data))
+                else:
+                    (least,) = step()
                 keep(draw)
                 if int(least) >= stop:
                     break

@@ -14,6 +14,7 @@ import logging
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import torch
@@ -25,22 +26,28 @@ from zoo.core.handlers import pyro_state
 from . import elementwise, skinny
 from .binary import OneExponential
 from .equal_nodes import merge_equal
+from .replay import written_code
 from .threads import running_on, threads_for
 
 log = logging.getLogger("zoo")
 Tensors = tuple[Tensor, ...]
 MOST_KEPT = 16
-_calls: dict[Any, Callable[..., Tensors]] = {}
+Made = tuple[Callable[..., Tensors], ModuleType | None]
+_calls: dict[Any, Made] = {}
 COMPILING = "compiling, about 12 s, cached next time"
 
 
 class Compiled(NamedTuple):
-    """A compiled function of a flat tuple of tensors, how it was made, how long that took, threads to run it on."""
+    """A compiled function of a flat tuple of tensors, how it was made, how long that took, threads to run it on.
+
+    `code` is the module that inductor wrote for it, for `zoo.infer.replay`; None where it is not known.
+    """
 
     call: Callable[..., Tensors]
     engine: str
     seconds: float
     threads: int
+    code: ModuleType | None = None
 
 
 DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {**elementwise.DECOMPOSITIONS, **skinny.DECOMPOSITIONS}
@@ -86,12 +93,14 @@ def compile_graph(function: Callable[..., Tensors], example: Sequence[Tensor], *
     graph = trace(function, example)
     threads = threads_for(graph)
     try:
-        call = _kept(_key(graph, example, threads, settings), lambda: _inductor(graph, example, threads, settings))
+        call, code = _kept(
+            _key(graph, example, threads, settings), lambda: _inductor(graph, example, threads, settings)
+        )
         call(*[e.clone() for e in example])
     except Exception as error:  # inductor raises many kinds: no compiler, no header, an unsupported operator
         log.warning("could not compile (%s); running uncompiled", str(error).strip().splitlines()[0][:200])
         return Compiled(_plain(graph), "eager", time.perf_counter() - start, threads)
-    return Compiled(call, "compiled", time.perf_counter() - start, threads)
+    return Compiled(call, "compiled", time.perf_counter() - start, threads, code)
 
 
 def _key(graph: torch.fx.GraphModule, example: Sequence[Tensor], threads: int, settings: dict[str, Any]) -> Any:
@@ -108,16 +117,16 @@ def _key(graph: torch.fx.GraphModule, example: Sequence[Tensor], threads: int, s
     return operations.hexdigest(), inputs, threads, tuple(sorted(settings.items()))
 
 
-def _kept(key: Any, make: Callable[[], Callable[..., Tensors]]) -> Callable[..., Tensors]:
-    """The function that was last made for this key: a process that fits again compiles nothing."""
-    call = _calls.pop(key, None)
-    if call is None:
+def _kept(key: Any, make: Callable[[], Callable[..., Tensors]]) -> Made:
+    """The function that was last made for this key, and its code: a process that fits again compiles nothing."""
+    made = _calls.pop(key, None)
+    if made is None:
         with running_on(key[2]):
-            call = make()
-    _calls[key] = call  # the newest last
+            made = written_code(make)
+    _calls[key] = made  # the newest last
     while len(_calls) > MOST_KEPT:
         del _calls[next(iter(_calls))]
-    return call
+    return made
 
 
 def _plain(graph: torch.fx.GraphModule) -> Callable[..., Tensors]:
