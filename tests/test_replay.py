@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
 import zoo
-from zoo.infer import engine
+from tests.test_sbc import correlated
+from tests.test_sbc_many import EAGER, data_sets
+from zoo.infer import in_place, many
+from zoo.infer.each import fits
 from zoo.infer.graph import Compiled, compile_graph
 from zoo.infer.replay import first_and_rest, launches_of
 
@@ -119,19 +124,61 @@ def test_operators_of_the_library_are_called_each_time() -> None:
     assert float(again()[0][0, 0]) == 5
 
 
+def _plainly(compiled: Compiled, inputs: Sequence[Tensor]) -> tuple[Any, Callable[[], Any]]:
+    return compiled.call(*inputs), lambda: compiled.call(*inputs)
+
+
+RUNS: dict[str, dict[str, Any]] = {
+    "nuts": {"warmup": 150, "draws": 100, "chains": 4},
+    "chees": {"warmup": 150, "draws": 100, "chains": 4},
+    "svi": {"steps": 150, "restarts": 2, "draws": 100},
+    "svi on batches": {"steps": 150, "restarts": 2, "draws": 100, "batch_size": 10},
+}
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("method", ["nuts", "chees"])
-def test_a_run_has_the_same_bits_either_way(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Through warm-up, where the mass, the step size and the noise change under way."""
-    problem = zoo.load("logistic_regression", n=40)
-    options = {"engine": "compiled", "warmup": 150, "draws": 100, "chains": 4, "seed": 3, "progress": False}
+@pytest.mark.parametrize("name", RUNS)
+def test_a_run_has_the_same_bits_either_way(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Through warm-up, where the mass, the step size and the noise change under way; with new rows at every step."""
+    problem, method = zoo.load("logistic_regression", n=40), name.split()[0]
+    options: dict[str, Any] = {"engine": "compiled", "seed": 3, "progress": False, **RUNS[name]}
     repeated = zoo.run(problem, method, **options)
-
-    def plainly(compiled: Compiled, inputs):
-        return compiled.call(*inputs), lambda: compiled.call(*inputs)
-
-    monkeypatch.setattr(engine, "first_and_rest", plainly)
+    monkeypatch.setattr(in_place, "first_and_rest", _plainly)
     plain = zoo.run(problem, method, **options)
     assert all(torch.equal(value, plain.draws[name]) for name, value in repeated.draws.items())
+    assert all(torch.equal(value, plain.history[name]) for name, value in repeated.history.items())
     other = zoo.run(problem, method, **options | {"seed": 4})
     assert not torch.equal(other.draws["w"], plain.draws["w"])
+
+
+@pytest.mark.slow
+def test_many_runs_have_the_same_bits_either_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four data sets on two places: the later ones find the first ones' state, data and noise there."""
+    options = EAGER | {"engine": "compiled", "chains": 2, "warmup": 60, "draws": 40}
+    monkeypatch.setattr(many, "_places", lambda *args: 2)
+    repeated = dict(fits(data_sets(correlated(), 4), "nuts", options, range(4), lambda: ""))
+    monkeypatch.setattr(in_place, "first_and_rest", _plainly)
+    plain = dict(fits(data_sets(correlated(), 4), "nuts", options, range(4), lambda: ""))
+    for k in range(4):
+        assert torch.equal(repeated[k].draws["w"], plain[k].draws["w"])
+    assert not torch.equal(plain[0].draws["w"], plain[2].draws["w"])
+
+
+def test_what_is_given_is_read_and_what_is_own_is_written_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Uncompiled: the places are copies, written when another tensor comes; the state is the caller's."""
+    monkeypatch.setattr(in_place, "compile_graph", lambda function, example: Compiled(function, "eager", 0.0, 1))
+
+    def function(state: Tensor, add: Tensor) -> tuple[Tensor]:
+        state.copy_(state + add)
+        return (state * 10,)
+
+    state, one = torch.zeros(2), torch.ones(2)
+    call, made = in_place.compile_in_place(function, [state], (one,))
+    assert made.engine == "eager"
+    assert call((one,))[0].tolist() == [10, 10]
+    assert call((one + 1,))[0].tolist() == [30, 30]
+    state.zero_()
+    assert call((one,))[0].tolist() == [10, 10]
+    assert one.tolist() == [1, 1]
+    with pytest.raises(ValueError, match="zip"):
+        call(())

@@ -19,11 +19,12 @@ from .convergence import at_rest
 from .elbo import Terms
 from .engine import MOST_COORDINATES, has_compiler
 from .fold import fold
-from .graph import COMPILING, compile_graph, trace
+from .graph import COMPILING, trace
+from .in_place import compile_in_place
 from .large import large_step
 from .looped import Looped
 from .prepared import ALL, Batch, quiet
-from .track import Tensors, Track, first_state, track
+from .track import ELBO, STATE, Tensors, Track, first_state, row_of, track
 from .variational import Variational
 
 Fit = Variational | Looped
@@ -92,10 +93,10 @@ def masked_numbers(fit: Fit, shape: tuple[int, ...], rows: int | None) -> int:
 
 
 def make_step(fit: Fit, rows: int | None, batch_scale: float) -> Callable[..., Tensors]:
-    """step(params, m, v, good, noise, pace[, x, y]) -> (params', m', v', good', finite, *terms).
+    """step(params, m, v, good, noise, pace[, x, y]) -> (params', m', v', good', row), row as `row_of` makes it.
 
-    A restart whose ELBO or gradient is not finite stays where it is, which `finite` (restart,) says; `good`
-    are the last parameters at which both were.
+    A restart whose ELBO or gradient is not finite stays where it is, which the row says; `good` are the last
+    parameters at which both were.
 
     Args:
         fit: The problem and its guide.
@@ -110,17 +111,40 @@ def make_step(fit: Fit, rows: int | None, batch_scale: float) -> Callable[..., T
         moved = (*adam(params, m, v, grad, Pace(*pace.unbind())), params)
         keep = finite.unsqueeze(-1)
         kept = [torch.where(keep, new, old) for new, old in zip(moved, (params, m, v, good), strict=True)]
-        return (*kept, finite, *terms)
+        return (*kept, row_of(finite, terms))
 
     return step
 
 
+def in_place(step: Callable[..., Tensors], example: Tensors) -> tuple[Callable[..., Tensors], str, float]:
+    """The step compiled: its state stays in one place, which each step writes over."""
+    own = tuple(value.clone() for value in example[:STATE])
+
+    def over(*tensors: Tensor) -> Tensors:
+        *after, row = step(*tensors)
+        for old, new in zip(tensors, after, strict=False):
+            old.copy_(new)
+        return (row,)
+
+    call, compiled = compile_in_place(over, own, example[STATE:], **SETTINGS)
+
+    def moved(*tensors: Tensor) -> Tensors:
+        for mine, now in zip(own, tensors, strict=False):
+            if mine is not now:
+                mine.copy_(now)
+        return (*own, call(tensors[STATE:])[0].clone())
+
+    return moved, compiled.engine, compiled.seconds
+
+
 def ready(fit: Fit, source: Source, engine: str, example: Tensors) -> tuple[Callable[..., Tensors], str, float]:
-    """The step on the engine; an untraceable guide (Python control flow on its draws) runs as it is."""
+    """The step on the engine; an untraceable guide (Python control flow on its draws) runs as it is.
+
+    A step may write over the state it was given: what is to stay is cloned.
+    """
     start, step = time.perf_counter(), make_step(fit, source.separate, source.scale)
     if engine == "compiled":
-        compiled = compile_graph(step, example, **SETTINGS)
-        return compiled.call, compiled.engine, compiled.seconds
+        return in_place(step, example)
     if engine == "loop":
         return step, engine, 0.0
     try:
@@ -152,8 +176,8 @@ def climb(
     comes out is a run of 2 t steps, bit for bit. Looks are a quarter further apart each time: every one of them may
     take noise for rest.
 
-    `watch(done, params)` sees the parameters (restart, size) at the start and after every step. With a checkpoint it
-    goes on from the step that is stored there.
+    `watch(done, params)` sees the parameters (restart, size) at the start and after every step, and clones what it
+    keeps. With a checkpoint it goes on from the step that is stored there.
     """
     source = Source(fit, particles, batch_size, [(seed, r) for r in range(len(fit.start))])
     at = track(fit.start, steps, early, kept, source.length)
@@ -168,12 +192,12 @@ def climb(
         done, offset, rows = at.done, at.done % source.length, []
         noise = source.block(done // source.length)[offset:]
         count = min(len(noise), at.steps - done)
-        batches = source.rows(done, count)
+        batches, rates = source.rows(done, count), pace[done : done + count].unbind()
         with quiet(), torch.set_grad_enabled(False):
             for i in range(count):
-                moved = step(*at.state, noise[i], pace[done + i], *batches(i))
-                at.state = moved[:4]
-                rows.append(tuple(moved[4:]))
+                *state, row = step(*at.state, noise[i], rates[i], *batches(i))
+                at.state = tuple(state)
+                rows.append(row)
                 watch(done + i + 1, at.state[0])
                 if reason := stop():
                     break
@@ -184,7 +208,7 @@ def climb(
                 pace = paces(at, lr)
             if kept is not None and kept.due():
                 at.save()
-        show(at.done, f"elbo {float(rows[-1][1].max()):.5g}")
+        show(at.done, f"elbo {float(rows[-1][ELBO].max()):.5g}")
     at.save()
     return ended_at(at, bad, "" if at.ended else reason)
 
@@ -200,9 +224,9 @@ def _begin(fit: Fit, at: Track, source: Source, engine: str, show: Callable[...,
     return step
 
 
-def paces(at: Track, lr: float) -> tuple[Tensor, ...]:
-    """What Adam gets at each step, (3,) each."""
-    return torch.stack(schedule(at.steps, lr, at.state[0]), 1).unbind()
+def paces(at: Track, lr: float) -> Tensor:
+    """What Adam gets at each step, (step, 3)."""
+    return torch.stack(schedule(at.steps, lr, at.state[0]), 1)
 
 
 def rests(at: Track) -> bool:

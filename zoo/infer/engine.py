@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -14,10 +14,9 @@ from torch.utils import _pytree as pytree
 from zoo.core.handlers import pyro_state
 
 from .density import Density
-from .graph import Compiled, compile_graph
+from .in_place import compile_in_place
 from .kernel import Draw
 from .mass import Mass
-from .replay import first_and_rest
 from .threads import running_on, threads_for_size
 
 log = logging.getLogger("zoo")
@@ -95,25 +94,25 @@ def compiled_drive(
     state, noise, tuned, mass, stop = example
     _, draw = step_on(kernel, density, arguments, state, noise, tuned, mass, stop, constants)
     static = tuple(value.clone() for value in (*state, *draw))
-    leaves, spec = pytree.tree_flatten((static, noise, tuned, mass, stop, constants, arguments))
-    places = [i for i, leaf in enumerate(leaves) if isinstance(leaf, Tensor)]
+    fixed_leaves, fixed_spec = pytree.tree_flatten((constants, arguments))
+    given, spec = pytree.tree_flatten((noise, tuned, mass, stop))
+    fixed = [leaf for leaf in fixed_leaves if isinstance(leaf, Tensor)]
 
     def function(*tensors: Tensor) -> tuple[Tensor, ...]:
-        filled = list(leaves)
-        for place, tensor in zip(places, tensors, strict=True):
-            filled[place] = tensor
-        old, noise, tuned, mass, stop, fixed, arguments = pytree.tree_unflatten(filled, spec)
+        old, rest = tensors[: len(static)], iter(tensors[len(static) :])
+        filled = [next(rest) if isinstance(leaf, Tensor) else leaf for leaf in fixed_leaves]
+        constants, arguments = pytree.tree_unflatten(filled, fixed_spec)
         before = type(state)(*old[: len(state)])
-        after, draw = step_on(kernel, density, arguments, before, noise, tuned, mass, stop, fixed)
+        noise, tuned, mass, stop = pytree.tree_unflatten(list(rest), spec)
+        after, draw = step_on(kernel, density, arguments, before, noise, tuned, mass, stop, constants)
         for target, value in zip(old, (*after, *draw), strict=True):
             # A value that is another old tensor would be read after that one was written over.
             assert value is target or all(value is not other for other in old)
             target.copy_(value)
         return (after.completed.min(),)
 
-    compiled = compile_graph(function, [leaves[i] for i in places])
-    data = [leaf for leaf in pytree.tree_leaves((constants, arguments)) if isinstance(leaf, Tensor)]
-    return _static_drive(compiled, type(state), static, data), compiled.engine, compiled.seconds
+    call, compiled = compile_in_place(function, [*static, *fixed], given)
+    return _static_drive(call, type(state), static, compiled.threads), compiled.engine, compiled.seconds
 
 
 def step_on(
@@ -130,41 +129,19 @@ def step_on(
         return kernel.step(state, value_and_grad, noise, mass=mass, stop=stop, **tuned, **fixed)
 
 
-def _static_drive(compiled: Compiled, kind: Any, static: tuple[Tensor, ...], data: list[Tensor]) -> Drive:
-    """Calls the graph on its own memory: the chains' state and last draws stay in `static`.
-
-    Noise, tuned numbers and mass have places of their own too, so that every call has the same tensors, and from the
-    second on only its loops are run (`zoo.infer.replay`).
-    """
+def _static_drive(call: Callable[..., Any], kind: Any, static: tuple[Tensor, ...], threads: int) -> Drive:
+    """Calls the graph, which keeps the chains' state and last draws in `static`."""
     width = len(kind._fields)
     draw = Draw(*static[width:])
-    places: list[Tensor] = []
-    last: list[Tensor] = []
-    step: Any = None
-    least = torch.tensor(0)
-
-    def put(given: Sequence[Tensor]) -> None:
-        """Writes what differs from the call before to its place."""
-        if not places:
-            places.extend(value.clone() for value in given)
-        else:
-            for place, value, before in zip(places, given, last, strict=True):
-                if value is not before:
-                    place.copy_(value)
-        last[:] = given
 
     def drive(state: Any, noise: Tensors, tuned: Tensors, mass: Mass, stop: int, keep: Any, halt: Stop) -> Any:
-        nonlocal step, least
         for mine, given in zip(static, state, strict=False):
             if mine is not given:
                 mine.copy_(given)
-        put((*noise.values(), *tuned.values(), *mass, torch.tensor(stop, device=mass.scale.device)))
-        with running_on(compiled.threads):
+        given = (*noise.values(), *tuned.values(), *mass, torch.tensor(stop, device=mass.scale.device))
+        with running_on(threads):
             while not halt():
-                if step is None:
-                    (least,), step = first_and_rest(compiled, (*static, *places, *data))
-                else:
-                    (least,) = step()
+                (least,) = call(given)
                 keep(draw)
                 if int(least) >= stop:
                     break

@@ -27,7 +27,7 @@ from .graph import trace
 from .prepared import ALL, Batch
 from .rows import why_not
 from .stream import CAP
-from .track import Tensors
+from .track import Tensors, row_of
 
 log = logging.getLogger("zoo")
 FEW_ROWS = 4
@@ -132,7 +132,7 @@ def large_step(fit: Any, rows: int | None, scale: float, example: Tensors) -> St
         if not finite.all():
             keep, old = finite.unsqueeze(-1), (params, m, v, good)
             moved = tuple(torch.where(keep, new, was) for new, was in zip(moved, old, strict=True))
-        return (*moved, finite, *terms)
+        return (*moved, row_of(finite, terms))
 
     return step
 

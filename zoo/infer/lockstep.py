@@ -18,7 +18,8 @@ from torch.utils import _pytree as pytree
 from zoo.core.problem import Problem
 
 from .engine import step_on
-from .graph import Compiled, compile_graph, trace
+from .graph import trace
+from .in_place import compile_in_place
 from .kernel import Draw
 from .march import Run
 from .mass import Mass
@@ -41,7 +42,8 @@ class Batch:
         data: What differs between the runs' data, (run, ...) each.
         shared: Constants of the kernel and what the data have in common.
         differs: See `varying`.
-        compiled: The step.
+        call: The step, on all of these as they are.
+        threads: To run it on.
     """
 
     runs: list[Run]
@@ -54,14 +56,12 @@ class Batch:
     data: list[Tensor]
     shared: list[Tensor]
     differs: list[bool]
-    compiled: Compiled
+    call: Callable[[], Any]
+    threads: int
 
     def step(self) -> None:
         """Moves every chain that has not completed its run's `stop` by one unit of work."""
-        self.compiled.call(
-            *self.state, *self.draw, *self.noise.values(), *self.tuned.values(), *self.mass, self.stop, *self.data,
-            *self.shared,
-        )  # fmt: skip
+        self.call()
 
     def state_of(self, place: int) -> Any:
         """A run's state, as views."""
@@ -162,8 +162,9 @@ def batch_of(runs: Sequence[Run], differs: Sequence[bool], compiled: bool) -> Ba
     many = torch.func.vmap(moved, in_dims=(0, 0, 0, 0, 0, 0, None))
     _, draw = many(state, noise, tuned, mass, stop, data, shared)
     draw = Draw(*(value.clone() for value in draw))
-    step = _ready(_flat(many, ((*state, *draw), noise, tuned, mass, stop, data, shared), type(state)), compiled)
-    return Batch(list(runs), state, draw, noise, tuned, mass, stop, data, shared, list(differs), step)
+    flat = _flat(many, ((*state, *draw), noise, tuned, mass, stop, data, shared), type(state))
+    call, threads = _ready(*flat, compiled)
+    return Batch(list(runs), state, draw, noise, tuned, mass, stop, data, shared, list(differs), call, threads)
 
 
 def _flat(many: Callable[..., tuple[Any, Draw]], example: Any, kind: Any) -> tuple[Call, list[Tensor]]:
@@ -180,14 +181,15 @@ def _flat(many: Callable[..., tuple[Any, Draw]], example: Any, kind: Any) -> tup
     return function, leaves
 
 
-def _ready(flat: tuple[Call, list[Tensor]], compiled: bool) -> Compiled:
-    function, leaves = flat
+def _ready(function: Call, leaves: list[Tensor], compiled: bool) -> tuple[Callable[[], Any], int]:
+    """The step as a function of nothing, and the threads to run it on."""
     if compiled:
-        return compile_graph(function, leaves)
+        call, made = compile_in_place(function, leaves, ())
+        return lambda: call(()), made.threads
     graph = trace(function, leaves)
 
-    def call(*tensors: Tensor) -> tuple[Tensor, ...]:
+    def step() -> None:
         with torch.no_grad():
-            return tuple(graph(*tensors))
+            graph(*leaves)
 
-    return Compiled(call, "eager", 0.0, threads_for(graph))
+    return step, threads_for(graph)

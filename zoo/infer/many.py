@@ -168,7 +168,7 @@ def _all_done(runs: list[Run], places: int, differs: list[bool], given: dict[str
         _enter(group, place, place)
     busy = torch.ones(places, dtype=torch.bool, device=batch.stop.device)
     while any(group.courses):
-        with running_on(batch.compiled.threads):
+        with running_on(batch.threads):
             batch.step()
         _keep(batch, group.room)
         for place in (busy & (batch.state.completed.amin(1) >= batch.stop)).nonzero()[:, 0].tolist():

@@ -34,12 +34,11 @@ from .ascent import (
     ready,
     rests,
 )  # fmt: skip
-from .elbo import Terms
 from .engine import MOST_COORDINATES
 from .methods import svi
 from .prepared import Batch, quiet
 from .threads import running_on, threads_for_size
-from .track import Tensors, Track, first_state, track
+from .track import Tensors, Track, columns_of, first_state, track
 
 MOST_NUMBERS = 2**24  # that a step, or a block of noise, may hold for all data sets together
 Stop = Callable[[], str]
@@ -144,9 +143,9 @@ def _climbs(
             if step is None:
                 step = _step(fit, source, asked, (*state, noise[0], pace(0), *batches(0)), tracks)
             for i in range(steps):
-                moved = step(*state, noise[i], pace(done + i), *batches(i))
-                state = moved[:4]
-                found.append(moved[4:])
+                *moved, row = step(*state, noise[i], pace(done + i), *batches(i))
+                state = tuple(moved)
+                found.append(row)
         done += steps
         changed = _look(busy, state, found, restarts)
         ended = {k: at for k, at in busy.items() if at.ended}
@@ -181,11 +180,9 @@ def _paces(tracks: list[Track], lr: float, restarts: int) -> Callable[[int], Ten
     return pace
 
 
-def _look(busy: dict[int, Track], state: Tensors, found: list[Tensors], restarts: int) -> bool:
+def _look(busy: dict[int, Track], state: Tensors, found: list[Tensor], restarts: int) -> bool:
     """Tells the tracks what a block of steps has brought; whether one of them now ends earlier."""
-    names = ("finite", *Terms._fields)
-    columns = {name: torch.stack(c, 1) for name, c in zip(names, zip(*found, strict=True), strict=True)}
-    changed = False
+    columns, changed = columns_of(found), False
     for k, at in busy.items():
         mine = slice(k * restarts, (k + 1) * restarts)
         begin = at.done

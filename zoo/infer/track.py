@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -15,6 +16,8 @@ from .stream import Stream
 
 Tensors = tuple[Tensor, ...]
 NAMES = ("finite", *Terms._fields)
+STATE = 4  # tensors of an ascent's state, see `first_state`
+ELBO = NAMES.index("elbo")
 Bad = tuple[int, int] | None
 FIRST_LOOK = 500
 
@@ -58,13 +61,13 @@ class Track:
         """Whether there is nothing left to do."""
         return self.done >= self.steps or self.bad is not None
 
-    def add(self, rows: list[Tensors], begin: int) -> Bad:
-        """The next steps' (finite, *terms); the first of them, from the block's `begin` on, that was not finite."""
+    def add(self, rows: list[Tensor], begin: int) -> Bad:
+        """The next steps' rows (term, restart); the first of them, from the block's `begin` on, that was not finite."""
         if self.done == begin:
             self._finite.clear()
-        columns = [torch.stack(column, 1) for column in zip(*rows, strict=True)]
-        self.history.add(dict(zip(NAMES, columns, strict=True)))
-        self._finite.append(columns[0])
+        columns = columns_of(rows)
+        self.history.add(columns)
+        self._finite.append(columns["finite"])
         finite = torch.cat(self._finite, 1).T
         if bool(finite.all()):
             return None
@@ -119,6 +122,17 @@ def track(start: Tensor, steps: int, early: bool, kept: Checkpoint | None, lengt
     within = found.done % length
     found._finite = [found.history.whole()["finite"][:, found.done - within :]] if within else []
     return found
+
+
+def row_of(finite: Tensor, terms: Sequence[Tensor]) -> Tensor:
+    """What a step says of each restart: whether all was finite (1 or 0), and the ELBO's terms, (term, restart)."""
+    return torch.stack([finite.to(terms[0].dtype), *terms])
+
+
+def columns_of(rows: Sequence[Tensor]) -> dict[str, Tensor]:
+    """{name: (restart, step)} of steps' rows."""
+    columns = dict(zip(NAMES, torch.stack(list(rows), 2).unbind(), strict=True))
+    return columns | {"finite": columns["finite"] != 0}
 
 
 def first_state(start: Tensor) -> Tensors:
