@@ -61,7 +61,7 @@ def test_samplers_agree_and_points_are_over_confident() -> None:
 def test_a_run_gives_these_numbers(name: str) -> None:
     """Within ROOM; the row of another method is not."""
     only = ["exact", "nuts", "laplace", "svi normal", "map"]
-    again = make.block(name, "eager", only)
+    again = make.block(name, "auto", only)
     for label in set(only) & set(NUMBERS[name]):
         assert differing(NUMBERS[name][label], again[label]) == [], label
     assert differing(NUMBERS[name]["map"], again["nuts"])
