@@ -196,7 +196,7 @@ def test_chees_learns_the_first_maximum_of_its_criterion() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["hmc", "chees"])
 def test_samplers_agree_with_nuts(method: str) -> None:
-    gold, other = fit("nuts", draws=1000), fit(method, draws=1000)
+    gold, other = fit("nuts", draws=1000, engine="compiled"), fit(method, draws=1000, engine="compiled")
     for name, value in gold.draws.items():
         sd = value.double().flatten(0, 1).std(0)
         # Both have at least 1,500 effective draws: five standard errors of the difference are .18 sd.
