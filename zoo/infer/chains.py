@@ -19,6 +19,7 @@ from .graph import COMPILING
 from .interrupt import stoppable
 from .journal import Journal
 from .march import POSITION, Run, Show, Stats, at_start
+from .prior_scale import prior_scale
 from .progress import progress as progress_bar
 from .sampling import collect
 from .starts import starts
@@ -35,6 +36,7 @@ def run_from(position: Tensor, target: Density, kernel: Any, own: dict[str, Any]
     """Chains at positions (chain, dim), with nothing learned yet; `own` options, `kind` of mass."""
     setup, state = at_start(kernel, target, position, own)
     mass = masses.unit(position[0], masses.rank_of(kind, target.dim))
+    mass = mass._replace(scale=prior_scale(target, seed)) if kind == "prior" else mass
     watch = Watch(_name(kernel), patience(setup.target or kernel.TARGET_ACCEPT))
     size = batch_size(setup.noise)
     n = check_subsample(target.problem, target.sites, size) if size else 0
@@ -105,7 +107,7 @@ def fit(
         step_size: A fixed step size; None: tuned in warm-up.
         target_accept: Acceptance to tune to, between 0 and 1; None: the kernel's own. sgld and its kind have none.
         mass: "diagonal", "low_rank" (10 directions beside the diagonal) or "dense", learned in warm-up; "unit":
-            none. A step size is in units of the mass.
+            none; "prior": as wide as the prior, which suits networks. A step size is in units of the mass.
         temperature: T of the target p(theta | y)^(1/T), T = 1 the posterior; below 1 is a "cold posterior".
         engine: "auto", "compiled", "eager", "loop" or "pyro" (stock pyro.infer.mcmc, chains in turn).
         keep_warmup: Also keep what was drawn in warm-up, as `posterior.warmup`.

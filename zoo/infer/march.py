@@ -161,9 +161,9 @@ def _plain(tensors: Mapping[str, Tensor]) -> dict[str, Any]:
 
 def _keep(draw: Draw, offset: int, rows: dict[str, Any]) -> None:
     """Writes the completed iterations to their places in `rows`."""
-    new = _plain(draw._asdict())
-    if not new["done"].any():
+    if not bool(draw.done.any()):
         return
+    new = _plain(draw._asdict())
     at = new["iteration"] - offset
     if new["done"].all() and (at == at[0]).all():  # chains in step
         for name, places in rows.items():

@@ -3,8 +3,9 @@
     M^-1 = D A A D,    D = diag(scale),    A = I + U (diag(stretch) - I) U^T,    U^T U = I
 
 scale (dim,) are sds; the columns of U (dim, k) are directions in which the scaled coordinates are stretched by
-`stretch` (k,). Diagonal: k = 0. Dense: k = dim. Unit: M = I, never learned. A and its inverse cost O(k dim), and no
-matrix is ever inverted.
+`stretch` (k,). Diagonal: k = 0. Dense: k = dim. Unit: M = I. Prior: scale is the prior's, see
+`zoo.infer.prior_scale`. Neither of these two is learned. A and its inverse cost O(k dim), and no matrix is ever
+inverted.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-KINDS = ("diagonal", "low_rank", "dense", "unit")
+KINDS = ("diagonal", "low_rank", "dense", "unit", "prior")
+FIXED = ("unit", "prior")
 # Directions of a low-rank mass: those in which the scaled draws vary more or less than this factor.
 NOTABLE = 2.0
 MOST_DENSE = 4000
@@ -44,7 +46,7 @@ def rank_of(kind: str, dim: int, rank: int = 10) -> int:
         raise ValueError(f"mass must be one of {', '.join(KINDS)}, got {kind!r}.")
     if kind == "dense" and dim > MOST_DENSE:
         raise ValueError(f"mass='dense' serves up to {MOST_DENSE} coordinates, got {dim}. Use mass='low_rank'.")
-    return {"diagonal": 0, "low_rank": min(rank, dim), "dense": dim, "unit": 0}[kind]
+    return {"diagonal": 0, "low_rank": min(rank, dim), "dense": dim}.get(kind, 0)
 
 
 def _stretched(x: Tensor, mass: Mass, by: Tensor) -> Tensor:

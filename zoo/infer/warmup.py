@@ -190,7 +190,7 @@ def _pooled(run: Run, accept: Tensor, recent: Tensor) -> tuple[float, Tensor]:
 
 
 def _new_mass(run: Run, kind: str, spread: adapt.Spread, window: list[Tensor]) -> mass.Mass:
-    if kind == "unit":
+    if kind in mass.FIXED:
         return run.mass
     scaled = run.mass._replace(scale=adapt.scale(spread, run.mass.scale))
     return scaled if kind == "diagonal" else mass.stretched(torch.cat(window, 1), kind, scaled)
