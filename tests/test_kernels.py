@@ -187,9 +187,12 @@ def fit(method: str, **options: object) -> zoo.Posterior:
 
 
 def test_chees_learns_the_first_maximum_of_its_criterion() -> None:
-    """Near a Gaussian that is 4 T = tan 4 T = 4.49, T = 1.12: a quarter period and a bit."""
+    """Near a Gaussian that is T = 1.43, where -cos(2 T) sin(2 j T) / (2 j T) is largest for j = 1/2."""
     found = fit("chees", warmup=400, draws=100)
-    assert 0.6 < found.settings["length"] < 2.0
+    assert 0.9 < found.settings["length"] < 2.2
+    grid = torch.linspace(0.01, 3.0, 3000, dtype=torch.float64)
+    best = {j: float(grid[(-torch.cos(2 * grid) * torch.sin(2 * j * grid) / (j * grid)).argmax()]) for j in (0.5, 1.0)}
+    assert best == {0.5: pytest.approx(1.434, abs=0.002), 1.0: pytest.approx(1.123, abs=0.002)}
     assert found.shape == (16, 100)
 
 

@@ -9,8 +9,11 @@ probability, m_c is where the chain has been on average lately: over all chains 
 where they sit in different modes (a network's units permuted), and distances between modes would drown the rest.
 Adam climbs log T, at first in large strides; the step size is tuned to a harmonic mean acceptance of .651. T begins
 at one leapfrog step: beyond its first maximum the criterion is nearly flat, and a climb from above wanders there.
-Trajectories are those of `hmc` with jitter 1, t = 2 T u: here T is the mean time, half of the longest. After warm-up
-T is fixed, so draws are a Markov chain's.
+Trajectories are those of `hmc` with jitter j = 1/2, t = T (1/2 + u). A normal coordinate of frequency w is correlated
+with its draw before by r(w T) on average, its square by (1 + r(2 w T)) / 2, r(x) = cos(x) sin(j x) / (j x). The first
+maximum of the criterion is w T = 1.43, with correlations of .12 and .17; beyond it r stays below .22, so that no
+period is met. The j = 1 of the source has .35 and .39 at its own, 1.12: draws worth .48 and .44 independent ones where
+j = 1/2 gives .78 and .71, for 1.3 times the steps. After warm-up T is fixed, so draws are a Markov chain's.
 
 Source: Hoffman, Radul & Sountsov 2021, "An adaptive-MCMC scheme for setting trajectory lengths in HMC".
 """
@@ -42,14 +45,15 @@ DECAY = 0.95
 LATELY = 50
 
 
-def setup(dim: int, *, max_steps: int = 1000) -> Setup:
+def setup(dim: int, *, jitter: float = 0.5, max_steps: int = 1000) -> Setup:
     """Noise and constants.
 
     Args:
         dim: Number of coordinates.
+        jitter: j: trajectories are evenly spread over T (1 - j) to T (1 + j).
         max_steps: At most so many leapfrog steps a trajectory.
     """
-    return hmc.setup(dim, length=1.0, jitter=1.0, max_steps=max_steps)
+    return hmc.setup(dim, length=1.0, jitter=jitter, max_steps=max_steps)
 
 
 class Climb(NamedTuple):
