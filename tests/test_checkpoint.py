@@ -25,7 +25,7 @@ KERNELS: dict[str, tuple[dict[str, Any], int]] = {
     "mala": ({"keep_warmup": True}, 71),
     "hmc": (SHORT, 191),
     "nuts": ({"max_depth": 2, "keep_warmup": True}, 191),
-    "chees": (SHORT, 151),
+    "chees": (SHORT, 101),
     "mclmc": ({"mass": "low_rank", **SHORT}, 151),
     "mclmc_unadjusted": ({}, 71),
     "sgld": ({"batch_size": 5}, 71),

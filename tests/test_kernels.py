@@ -281,7 +281,7 @@ def test_a_stuck_chain_is_said_while_it_runs(caplog: pytest.LogCaptureFixture) -
         ("hmc", {"length": -1.0}, "length must be a positive number, got -1.0"),
         ("hmc", {"jitter": 2}, "jitter must lie between 0 and 1, got 2"),
         ("chees", {"max_steps": 0}, "max_steps must be a whole number"),
-        ("nuts", {"mass": "full"}, "mass must be one of diagonal, low_rank, dense, unit, got 'full'"),
+        ("nuts", {"mass": "full"}, "mass must be one of diagonal, low_rank, dense, unit, prior, got 'full'"),
         ("nuts", {"temperature": 0.0}, "temperature must be a positive number"),
         ("nuts", {"length": 1.0}, "length"),
         ("chees", {"engine": "pyro"}, "engine='pyro' has the kernels nuts, hmc"),

@@ -14,11 +14,11 @@ from zoo.core.problem import Problem
 from . import mass as masses
 from .checkpoint import Checkpoint, noted
 from .density import Density, density
-from .engine import choose_engine, compiled_drive, eager_drive
+from .engine import choose_engine
 from .graph import COMPILING
 from .interrupt import stoppable
 from .journal import Journal
-from .march import POSITION, Run, Show, Stats, at_start
+from .march import POSITION, Run, Show, Stats, at_start, put_on
 from .prior_scale import prior_scale
 from .progress import progress as progress_bar
 from .sampling import collect
@@ -55,15 +55,10 @@ def _prepare(
     else:
         position = starts(target, chains, seed, init)
     run = run_from(position, target, kernel, own, kind, seed)
-    if engine != "compiled":
-        run.drive = eager_drive(kernel, target, run.setup.constants)
-    else:
+    if engine == "compiled":
         show(0, COMPILING)
-        run.fill_noise()
-        tuned = {name: position.new_tensor(value) for name, value in run.tuned.items()}
-        example = (run.state, run.noise, tuned, run.mass, torch.tensor(1, device=position.device))
-        run.drive, engine, seconds = compiled_drive(kernel, target, run.setup.constants, example)
-        journal.seconds["compile"] += seconds
+    engine, seconds = put_on(engine, run)
+    journal.seconds["compile"] += seconds
     journal.begin(engine, stride(chains * draws * target.dim, journal.kept is not None))
     return run
 

@@ -50,6 +50,11 @@ class Journal:
         self.seconds[what] += now - self._since
         self._since = now
 
+    def compiled_in(self, seconds: float) -> None:
+        """Counts seconds as compiling, and not to what is being done."""
+        self.seconds["compile"] += seconds
+        self._since += seconds
+
     def take(self, stage: str) -> Any:
         """What was stored in this stage; None where the run begins it."""
         return self.stored if self.stored and self.stored["stage"] == stage else None

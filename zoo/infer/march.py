@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from .density import Density
-from .engine import Drive
+from .engine import Drive, compiled_drive, eager_drive
 from .kernel import Draw, Setup
 from .mass import Mass
 from .noise import BLOCK, noise_block
@@ -80,6 +80,19 @@ class Run:
         if "clock" in self.tuned:
             self.tuned["clock"] = 0 if self.sampling is None else self.iteration - self.sampling
         self.state = self.state._replace(completed=torch.zeros_like(self.state.completed))
+
+
+def put_on(engine: str, run: Run) -> tuple[str, float]:
+    """Gives a run its step on an engine; which it became (a graph may not compile), and the seconds to compile."""
+    constants = run.setup.constants
+    if engine != "compiled":
+        run.drive = eager_drive(run.kernel, run.density, constants)
+        return engine, 0.0
+    run.fill_noise()
+    tuned = {name: run.mass.scale.new_tensor(value) for name, value in run.tuned.items()}
+    example = (run.state, run.noise, tuned, run.mass, torch.tensor(1, device=run.mass.scale.device))
+    run.drive, engine, seconds = compiled_drive(run.kernel, run.density, constants, example)
+    return engine, seconds
 
 
 def snapshot(run: Run) -> dict[str, Any]:

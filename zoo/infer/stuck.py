@@ -6,8 +6,12 @@ import dataclasses
 import logging
 import math
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
+
+from zoo.core.tensors import to_numpy
 
 log = logging.getLogger("zoo")
 SAME = 20
@@ -49,22 +53,23 @@ class Watch:
         """The next iterations of all chains: positions (chain, iteration, dim), accept (chain, iteration)."""
         if not self.awake or not positions.shape[1]:
             return
-        chains = len(positions)
-        last = positions[:, :1] if self._last is None else self._last[:, None]
-        still = (torch.cat([last, positions], 1).diff(dim=1) == 0).all(-1)
-        same = torch.zeros(chains, dtype=torch.int64, device=still.device) if self._same is None else self._same
+        # numpy's, which does little with few numbers in a third of the time: warm-up asks at every iteration.
+        here, accepted = to_numpy(positions), to_numpy(accept)
+        last = here[:, :1] if self._last is None else to_numpy(self._last)[:, None]
+        still = (np.concatenate([last, here[:, :-1]], 1) == here).all(-1)
+        same = np.zeros(len(here), dtype=np.int64) if self._same is None else to_numpy(self._same)
         longest = same
-        for column in still.unbind(1):
-            same = torch.where(column, same + 1, 0)
-            longest = torch.maximum(longest, same)
-        self._last, self._same = positions[:, -1].clone(), same
-        past = accept if self._accept is None else torch.cat([self._accept, accept], 1)
-        self._accept = past[:, -WINDOW:]
-        rare = (self._accept.mean(1) < LEAST_ACCEPT) & (self._accept.shape[1] == WINDOW)
+        for column in still.T:
+            same = np.where(column, same + 1, 0)
+            longest = np.maximum(longest, same)
+        past = accepted if self._accept is None else np.concatenate([to_numpy(self._accept), accepted], 1)
+        past = past[:, -WINDOW:]
+        self._last, self._same, self._accept = map(torch.from_numpy, (here[:, -1].copy(), same, past.copy()))
+        rare = (past.mean(1) < LEAST_ACCEPT) & (past.shape[1] == WINDOW)
         self._say((longest >= self.same) | rare)
 
-    def _say(self, stuck: Tensor) -> None:
-        new = [c for c in stuck.nonzero()[:, 0].tolist() if c not in self.said]
+    def _say(self, stuck: NDArray[np.bool_]) -> None:
+        new = [c for c in stuck.nonzero()[0].tolist() if c not in self.said]
         if new:
             self.said.update(new)
             names = ", ".join(map(str, new[:NAMED]))

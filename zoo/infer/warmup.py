@@ -15,9 +15,8 @@ import torch
 from torch import Tensor
 
 from . import adapt, mass
-from .engine import eager_drive
 from .journal import Journal
-from .march import POSITION, Run, Show, Stop, advance, at_start, restore
+from .march import POSITION, Run, Show, Stop, advance, at_start, put_on, restore
 from .noise import BLOCK
 from .seeds import block_seed
 
@@ -91,7 +90,7 @@ def come_from(run: Run, other: Run) -> None:
 def _come_in(run: Run, plan: Plan, journal: Journal, stop: Stop, show: Show) -> bool:
     """The first part of warm-up by another kernel. As `warm`."""
     other = on_the_way(run)
-    other.drive = eager_drive(other.kernel, run.density, other.setup.constants)
+    journal.compiled_in(put_on(journal.engine, other)[1])
     saved = journal.take("way in")
     if saved is None:
         other.tuned["step_size"] = first_step_size(other, 0)

@@ -53,7 +53,7 @@ def setup(dim: int, *, max_steps: int = 1000) -> Setup:
         max_steps: At most so many steps a trajectory.
     """
     check_dim(dim)
-    return hmc.setup(dim, length=1.0, jitter=1.0, max_steps=max_steps)
+    return hmc.setup(dim, length=1.0, jitter=0.5, max_steps=max_steps)
 
 
 def check_dim(dim: int) -> None:
