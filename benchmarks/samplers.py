@@ -11,7 +11,7 @@ The same float32 data for all; every run in a process of its own; compiling is a
 (JAX's sides compile in a first run and are timed in a second); ESS of all by one function from saved draws: the least
 of f at the data and of log noise; medians over seeds. Stock Pyro takes hours:
 its figure is the zoo's ESS a NUTS step over stock's seconds a step. `mclmc` of BlackJAX has no Metropolis step and a
-bias; the zoo's has one and none. On the networks the zoo's samplers, like BlackJAX's, keep the unit mass: mass="unit".
+bias; the zoo's has one and none. On the networks the zoo's samplers have mass="prior" (BlackJAX's ChEES the unit mass).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ HERE = Path(__file__).parent
 OWN = {"nuts": {"chains": 4}, "chees": {"chains": 16}, "mclmc": {"chains": 16}}
 PEERS = {"nuts": "NumPyro", "nuts_parallel": "NumPyro", "chees": "BlackJAX", "mclmc": "BlackJAX"}
 # A network's weights have the prior's scale in every direction but a few: learned ones slow its scalars down.
-MASS = {"lecture_bnn": {"mass": "unit"}, "boston_bnn": {"mass": "unit"}}
+MASS = {"lecture_bnn": {"mass": "prior"}, "boston_bnn": {"mass": "prior"}}
 # (warmup, draws) of samplers with four chains, and of those with sixteen.
 SIZES = {
     "lecture_bnn": ((500, 500), (500, 500)),

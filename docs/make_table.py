@@ -39,9 +39,10 @@ METHODS: dict[str, dict[str, Any]] = {
     "svi dropout": {"guide": "bernoulli_dropout"},
     "map": {},
 }
-NETWORKS = ("bnn_regression", "bnn_classification", "mc_dropout")
-# Trees of 1,000 steps a draw: chees is the sampler of networks.
+NETWORKS = ("bnn_regression", "bnn_classification", "heteroscedastic_regression", "mc_dropout")
+# Trees of 1,000 steps a draw: chees is the sampler of networks, with the prior's mass.
 TOO_SLOW_ON_NETWORKS = ("nuts", "hmc", "mala", "svi full_rank")
+ON_NETWORKS: dict[str, dict[str, Any]] = {"chees": {"mass": "prior"}, "mclmc": {"mass": "prior"}}
 MEASURED = ("off", "sd_ratio", "w1", "in95", "sw2", "sw2_floor", "min_ess", "ess_per_s", "seconds")
 HEAD = "| method | off | sd | W1 | in 95 % | SW2 | floor | ESS | ESS/s | s | verdict |\n|---|" + "---:|" * 9 + "---|"
 INTRODUCTION = """<!-- Made by `python docs/make_table.py`. Do not edit. -->
@@ -63,7 +64,8 @@ def methods_of(model: str) -> dict[str, dict[str, Any]]:
     left_out = set(TOO_SLOW_ON_NETWORKS) if model in NETWORKS else {"svi dropout"}
     left_out |= {"exact"} if problem.exact is None else set()
     left_out |= {"svi full_rank", "svi low_rank"} if problem.tensor.shape[1] == 0 else set()  # one coordinate
-    return {label: options for label, options in METHODS.items() if label not in left_out}
+    more = ON_NETWORKS if model in NETWORKS else {}
+    return {label: {**options, **more.get(label, {})} for label, options in METHODS.items() if label not in left_out}
 
 
 def row(problem: zoo.Problem, gold: Any, label: str, options: dict[str, Any], engine: str = "auto") -> dict[str, Any]:
