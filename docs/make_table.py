@@ -43,6 +43,7 @@ NETWORKS = ("bnn_regression", "bnn_classification", "heteroscedastic_regression"
 # Trees of 1,000 steps a draw: chees is the sampler of networks, with the prior's mass.
 TOO_SLOW_ON_NETWORKS = ("nuts", "hmc", "mala", "svi full_rank")
 ON_NETWORKS: dict[str, dict[str, Any]] = {"chees": {"mass": "prior"}, "mclmc": {"mass": "prior"}}
+LARGE = 1e5  # beyond it the digits say nothing
 MEASURED = ("off", "sd_ratio", "w1", "in95", "sw2", "sw2_floor", "min_ess", "ess_per_s", "seconds")
 HEAD = "| method | off | sd | W1 | in 95 % | SW2 | floor | ESS | ESS/s | s | verdict |\n|---|" + "---:|" * 9 + "---|"
 INTRODUCTION = """<!-- Made by `python docs/make_table.py`. Do not edit. -->
@@ -117,7 +118,8 @@ def matrix(numbers: dict[str, Any]) -> str:
 def _pair(found: dict[str, Any] | None) -> str:
     if found is None or "none" in found:
         return "" if found is None or found["none"].startswith("refused") else "diverged"
-    return f"{found['off']:.2f} ({found['sd_ratio']:.2f}){'' if found['outcome'] == 'ok' else ' *'}"
+    off, ratio = (f"{value:.2f}" if value < LARGE else f"{value:.0e}" for value in (found["off"], found["sd_ratio"]))
+    return f"{off} ({ratio}){'' if found['outcome'] == 'ok' else ' *'}"
 
 
 def with_table(readme: str, numbers: dict[str, Any]) -> str:
@@ -135,7 +137,10 @@ def _line(label: str, found: dict[str, Any]) -> str:
 
 
 def _short(value: float | None, times: int) -> str:
-    return "-" if value is None else f"{times * value:.0f}" if times * value >= 100 or times > 1 else f"{value:.2g}"
+    if value is None:
+        return "-"
+    value *= times
+    return f"{value:.0e}" if value >= LARGE else f"{value:.0f}" if value >= 100 or times > 1 else f"{value:.2g}"
 
 
 def main() -> None:
