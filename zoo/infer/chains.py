@@ -19,7 +19,7 @@ from .graph import COMPILING
 from .interrupt import stoppable
 from .journal import Journal
 from .march import POSITION, Run, Show, Stats, at_start, put_on
-from .prior_scale import prior_scale
+from .prior_width import width_for
 from .progress import progress as progress_bar
 from .sampling import collect
 from .starts import starts
@@ -32,11 +32,15 @@ from .warmup import Plan, warm
 log = logging.getLogger("zoo")
 
 
-def run_from(position: Tensor, target: Density, kernel: Any, own: dict[str, Any], kind: str, seed: int) -> Run:
-    """Chains at positions (chain, dim), with nothing learned yet; `own` options, `kind` of mass."""
+def first_run(
+    target: Density, kernel: Any, own: dict[str, Any], kind: str, chains: int, seed: int, init: Any, at: Any = None
+) -> Run:
+    """Chains at their starts, or at positions (chain, dim), with nothing learned yet; `own` options, `kind` of mass."""
+    width = width_for(kind, target, seed)
+    position = starts(target, chains, seed, init, width) if at is None else at
     setup, state = at_start(kernel, target, position, own)
     mass = masses.unit(position[0], masses.rank_of(kind, target.dim))
-    mass = mass._replace(scale=prior_scale(target, seed)) if kind == "prior" else mass
+    mass = mass if width is None else mass._replace(scale=width.scale)
     watch = Watch(_name(kernel), patience(setup.target or kernel.TARGET_ACCEPT))
     size = batch_size(setup.noise)
     n = check_subsample(target.problem, target.sites, size) if size else 0
@@ -50,11 +54,8 @@ def _prepare(
     """The chains at their starts, or about where they were stored, with a step function; tells the journal which."""
     target = density(problem, "loop" if engine == "loop" else "auto", temperature)
     engine = choose_engine(engine, target, iterations)
-    if journal.stored:
-        position = journal.stored["run"]["position"]
-    else:
-        position = starts(target, chains, seed, init)
-    run = run_from(position, target, kernel, own, kind, seed)
+    at = journal.stored["run"]["position"] if journal.stored else None
+    run = first_run(target, kernel, own, kind, chains, seed, init, at)
     if engine == "compiled":
         show(0, COMPILING)
     engine, seconds = put_on(engine, run)
@@ -102,7 +103,8 @@ def fit(
         step_size: A fixed step size; None: tuned in warm-up.
         target_accept: Acceptance to tune to, between 0 and 1; None: the kernel's own. sgld and its kind have none.
         mass: "diagonal", "low_rank" (10 directions beside the diagonal) or "dense", learned in warm-up; "unit":
-            none; "prior": as wide as the prior, which suits networks. A step size is in units of the mass.
+            none; "prior": as wide as the prior, which suits networks, and chains that start "uniform" do so in its
+            units. A step size is in units of the mass.
         temperature: T of the target p(theta | y)^(1/T), T = 1 the posterior; below 1 is a "cold posterior".
         engine: "auto", "compiled", "eager", "loop" or "pyro" (stock pyro.infer.mcmc, chains in turn).
         keep_warmup: Also keep what was drawn in warm-up, as `posterior.warmup`.

@@ -17,13 +17,12 @@ from zoo.core.posterior import Posterior
 from zoo.core.problem import Problem
 
 from . import adapt
-from .chains import chains_of, check_target, run_from, weights_of
+from .chains import chains_of, check_target, first_run, weights_of
 from .density import Density
 from .engine import choose_engine
 from .lockstep import Batch, batch_of, varying
 from .march import POSITION, Run
 from .noise import BLOCK
-from .starts import starts
 from .stream import every
 from .threads import running_on
 from .warmup import (
@@ -119,7 +118,7 @@ def _come_in(runs: list[Run], places: int, differs: list[bool], given: dict[str,
 
 def _run(problem: Problem, kernel: Any, own: dict[str, Any], chains: int, seed: int, given: dict[str, Any]) -> Run:
     target = Density(problem, "eager", given["temperature"])
-    return run_from(starts(target, chains, seed, given["init"]), target, kernel, own, given["mass"], seed)
+    return first_run(target, kernel, own, given["mass"], chains, seed, given["init"])
 
 
 def _places(problems: Sequence[Problem], chains: int, given: dict[str, Any]) -> int:

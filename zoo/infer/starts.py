@@ -11,12 +11,13 @@ from zoo.core.handlers import LogProb, Unconstrained, pyro_state
 from zoo.core.posterior import Posterior
 
 from .density import Density
+from .prior_width import Width
 from .seeds import block_seed
 
 TRIES = 100
 
 
-def starts(density: Density, chains: int, seed: int, init: Any = "uniform") -> Tensor:
+def starts(density: Density, chains: int, seed: int, init: Any = "uniform", width: Width | None = None) -> Tensor:
     """Starting positions (chain, dim) with finite log density and gradient.
 
     Args:
@@ -25,6 +26,7 @@ def starts(density: Density, chains: int, seed: int, init: Any = "uniform") -> T
         seed: Chain c's start depends on (seed, c) only.
         init: "uniform" (U(-2, 2) on unconstrained coordinates, up to 100 tries a chain), "prior", "map", or a
             Posterior of the same model, whose draws are used evenly.
+        width: The units of "uniform", about their centre; None: 1, about 0.
 
     Raises:
         ValueError: If a chain finds no finite point, naming the first site whose log probability is not finite.
@@ -45,19 +47,22 @@ def starts(density: Density, chains: int, seed: int, init: Any = "uniform") -> T
         return starts(density, chains, seed, maximum.fit(density.problem, restarts=chains, seed=seed))
     if init != "uniform":
         raise ValueError(f"init must be 'uniform', 'prior', 'map' or a Posterior, got {init!r}.")
-    return torch.stack([_uniform(density, chain, seed) for chain in range(chains)])
+    return torch.stack([_uniform(density, chain, seed, width) for chain in range(chains)])
 
 
-def _uniform(density: Density, chain: int, seed: int) -> Tensor:
+def _uniform(density: Density, chain: int, seed: int, width: Width | None) -> Tensor:
     generator = torch.Generator().manual_seed(block_seed(seed, chain, 0, "start"))
     for _ in range(TRIES):
         point = torch.rand(1, density.dim, generator=generator, dtype=torch.float64) * 4 - 2
         point = point.to(dtype=density.dtype, device=density.device)
+        point = point if width is None else width.centre + width.scale * point
         lp, grad = density.value_and_grad(point)
         if bool(torch.isfinite(lp).all()) and bool(torch.isfinite(grad).all()):
             return point[0]
+    of = "" if width is None else " of the prior's sds"
     raise ValueError(
-        f"no finite starting point for chain {chain} in {TRIES} tries from U(-2, 2): {_culprit(density, point[0])}. "
+        f"no finite starting point for chain {chain} in {TRIES} tries from U(-2, 2){of}: "
+        f"{_culprit(density, point[0])}. "
         "Check that site's scale and support, or start elsewhere: init='prior' or init='map'."
     )
 

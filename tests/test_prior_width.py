@@ -15,7 +15,8 @@ from torch import Tensor
 import zoo
 from tests.refusals import refused
 from zoo.infer.density import density
-from zoo.infer.prior_scale import prior_scale
+from zoo.infer.prior_width import prior_width
+from zoo.infer.starts import starts
 
 WIDE = 600
 
@@ -36,13 +37,29 @@ def problem(model: Any = several) -> zoo.Problem:
 def test_it_is_the_distance_of_the_quartiles() -> None:
     """Known: sd 3; a Cauchy's quartiles are -1 and 1; of a HalfNormal the log is what moves. Five standard errors."""
     target = density(problem(), "eager")
-    found = dict(zip(("normal", "cauchy", "half"), prior_scale(target, 0).split(WIDE), strict=True))
+    width = prior_width(target, 0)
+    found = dict(zip(("normal", "cauchy", "half"), width.scale.split(WIDE), strict=True))
+    middle = dict(zip(("normal", "cauchy", "half"), width.centre.split(WIDE), strict=True))
+    assert float(middle["normal"].mean()) == pytest.approx(5.0, abs=5 * 3 * 1.26 / math.sqrt(400 * WIDE))
+    assert float(middle["half"].mean()) == pytest.approx(math.log(stats.halfnorm.ppf(0.5)), abs=0.02)
     half = float(torch.tensor(stats.halfnorm.ppf([0.25, 0.75])).log().diff()) / 1.34898
     for name, right in {"normal": 3.0, "cauchy": 2 / 1.34898, "half": half}.items():
         assert float(found[name].mean()) == pytest.approx(right, rel=5 * 1.57 / math.sqrt(400 * WIDE) * 1.3), name
         assert float(found[name].std()) > 0, name
-    assert torch.equal(prior_scale(target, 0), prior_scale(target, 0))
-    assert not torch.equal(prior_scale(target, 0), prior_scale(target, 1))
+    assert torch.equal(width.scale, prior_width(target, 0).scale)
+    assert not torch.equal(width.scale, prior_width(target, 1).scale)
+
+
+def test_uniform_starts_are_in_its_units() -> None:
+    """U(-2, 2) of the prior's sds about its median: of N(5, 9) those are -1 to 11. The twin: without, -2 to 2."""
+    target = density(problem(), "eager")
+    width = prior_width(target, 0)
+    at, plain = starts(target, 4, 0, "uniform", width), starts(target, 4, 0)
+    assert torch.allclose(at, width.centre + width.scale * plain)
+    normal = at[:, :WIDE]
+    assert float(normal.mean()) == pytest.approx(5.0, abs=0.3)
+    assert float(normal.std()) == pytest.approx(3 * 4 / math.sqrt(12), rel=0.08)
+    assert float(plain[:, :WIDE].mean()) != pytest.approx(5.0, abs=0.3)
 
 
 def test_twin_of_sds_fails() -> None:
@@ -58,7 +75,7 @@ def test_a_prior_without_width_counts_as_1() -> None:
         with pyro.plate("data", len(x)):
             pyro.sample("y", dist.Normal(w, 1.0), obs=y)
 
-    found = prior_scale(density(problem(model), "eager"), 0)
+    found = prior_width(density(problem(model), "eager"), 0).scale
     assert bool((torch.isfinite(found) & (found > 0)).all())
     assert float(found[-1]) == pytest.approx(2.0, rel=0.3)
 
