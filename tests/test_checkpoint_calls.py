@@ -23,7 +23,7 @@ import zoo
 from tests.checkpoint_runs import after_calls, kept, line, same, small, stops
 from tests.refusals import refused
 from zoo.__main__ import main
-from zoo.infer import call, chains
+from zoo.infer import call, chains, march
 from zoo.infer.atomic import read_json, write_json
 from zoo.infer.fingerprint import fingerprint
 from zoo.infer.lock import locked
@@ -99,7 +99,7 @@ def test_another_engine_that_only_shows_in_the_run_is_refused(tmp_path: Path, mo
     assert kept_so_far.outcome.startswith("stopped")
     prepared = chains.choose_engine
     monkeypatch.setattr(chains, "choose_engine", lambda *args: "compiled" if prepared(*args) else "")
-    monkeypatch.setattr(chains, "compiled_drive", lambda *args: (None, "compiled", 0.0))
+    monkeypatch.setattr(march, "compiled_drive", lambda *args: (None, "compiled", 0.0))
     refused(lambda: kept(tmp_path / "run", "mh", **MH), "holds a run by engine 'eager', and here it runs by 'compiled'")
 
 
