@@ -80,7 +80,7 @@ EXACT = [
     ("mclmc", 40_000, 0.35, 6, {}, {"length": 1.5}, (no_accept_step, no_volume, half_of_the_volume)),
 ]
 SLOW = [
-    ("chees", 20_000, 0.5, 10, {}, {"length": 1.2}, (no_accept_step, noise_times_1_3)),
+    ("chees", 20_000, 0.45, 10, {}, {"length": 1.2}, (no_accept_step, noise_times_1_3)),
     ("nuts", 40_000, 0.5, 5, {"max_depth": 4}, {}, (noise_times_1_3,)),
 ]
 

@@ -61,7 +61,7 @@ def test_a_walk_of_20_steps_a_draw_from_the_modes_on(zoo_data: Path) -> None:
 def test_the_network_of_two_weights(method: str) -> None:
     """Chains keep their sign, so what does not depend on it is judged; small steps reach the thin ridge."""
     options = {"draws": 1500, "target_accept": 0.99}
-    options = {"mala": {"draws": 8000, "target_accept": 0.8}, "mh": WALK | {"draws": 2000}}.get(method, options)
+    options = {"mala": {"draws": 16_000, "target_accept": 0.8}, "mh": WALK | {"draws": 2000}}.get(method, options)
     fit = run(two_weights(), method, **{**options, "seed": 6})
     w = torch.stack([fit.draws["w1"], fit.draws["w2"]], -1)
     assert_close_mcmc(w.abs(), right.TWO_WEIGHTS["abs_mean"], right.TWO_WEIGHTS["abs_sd"])
