@@ -245,7 +245,7 @@ def test_stock_nuts_too_slow_to_certify_is_refused(coin: Gold) -> None:
 @pytest.mark.parametrize("name", ["coin_flip", "linear_regression"])
 def test_gold_made_again_with_another_seed_agrees(name: str) -> None:
     gold = open_gold(name)
-    again = make_gold(zoo.load(name), seed=11, engine="eager")
+    again = make_gold(zoo.load(name), seed=11)
     certificates.agreement(gold.facts["quantities"], again.facts["quantities"], name)
 
 
