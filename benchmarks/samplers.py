@@ -31,7 +31,7 @@ from side import machine, measure, medians
 HERE = Path(__file__).parent
 OWN = {"nuts": {"chains": 4}, "chees": {"chains": 16}, "mclmc": {"chains": 16}}
 PEERS = {"nuts": "NumPyro", "nuts_parallel": "NumPyro", "chees": "BlackJAX", "mclmc": "BlackJAX"}
-# A network's weights have the prior's scale in every direction but a few: learned ones slow its scalars down.
+# A network's weights have the prior's scale in every direction but a few, and chains then start in its units.
 MASS = {"lecture_bnn": {"mass": "prior"}, "boston_bnn": {"mass": "prior"}}
 # (warmup, draws) of samplers with four chains, and of those with sixteen.
 SIZES = {

@@ -33,7 +33,7 @@ log = logging.getLogger("zoo")
 
 
 def first_run(
-    target: Density, kernel: Any, own: dict[str, Any], kind: str, chains: int, seed: int, init: Any, at: Any = None
+    target: Density, kernel: Any, own: dict[str, Any], kind: str, chains: int, seed: int, init: Any, at: Tensor | None = None
 ) -> Run:
     """Chains at their starts, or at positions (chain, dim), with nothing learned yet; `own` options, `kind` of mass."""
     width = width_for(kind, target, seed)
