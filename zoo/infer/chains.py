@@ -33,8 +33,9 @@ log = logging.getLogger("zoo")
 
 
 def first_run(
-    target: Density, kernel: Any, own: dict[str, Any], kind: str, chains: int, seed: int, init: Any, at: Tensor | None = None
-) -> Run:
+    target: Density, kernel: Any, own: dict[str, Any], kind: str, chains: int, seed: int, init: Any,
+    at: Tensor | None = None,
+) -> Run:  # fmt: skip
     """Chains at their starts, or at positions (chain, dim), with nothing learned yet; `own` options, `kind` of mass."""
     width = width_for(kind, target, seed)
     position = starts(target, chains, seed, init, width) if at is None else at
