@@ -25,8 +25,10 @@ from torch import Tensor, nn
 
 import zoo
 from guides.bernoulli_dropout import bernoulli_dropout
-from zoo.infer.ascent import REPAYS, Source, masked_numbers, ready
+from zoo.infer.ascent import REPAYS, masked_numbers
 from zoo.infer.prepared import prepare, quiet
+from zoo.infer.step_source import Source
+from zoo.infer.steps import ready
 from zoo.infer.track import first_state
 from zoo.infer.variational import Variational
 
@@ -57,22 +59,22 @@ def ours(x: Tensor, y: Tensor, widths: Sequence[int], mask: str) -> Variational:
     return Variational(problem, [prepare(bernoulli_dropout(problem.model, P, mask=mask), problem, 0)])
 
 
-def zoo_step(
+def zoo_block(
     x: Tensor, y: Tensor, widths: Sequence[int], mask: str, engine: str = "compiled"
-) -> tuple[Callable[[], Any], Callable[[], Any]]:
-    """A step of svi as it runs on the engine, and the noise that it takes."""
+) -> tuple[Callable[[], Any], Callable[[], Any], int]:
+    """A block of svi's steps as it runs on the engine, the noise that it takes, and how many steps it is."""
     fit = ours(x, y, widths, mask)
     source = Source(fit, 1, None, [(0, 0)])
-    shape, pace = (1, *source.shape, fit.noise_size), torch.tensor([1e-3, 0.1, 0.1])
-    state = [first_state(fit.start)]
+    state, paces = [first_state(fit.start)], torch.tensor([1e-3, 0.1, 0.1]).expand(source.length, 3).clone()
+    shape, rows, which = source.noise(0).shape, source.rows(0), range(source.length)
     with quiet():
-        call = ready(fit, source, engine, (*state[0], torch.randn(shape), pace, x, y))[0]
+        advance = ready(fit, source, engine, state[0], paces)[0]
 
-    def step() -> None:
+    def block() -> None:
         with quiet(), torch.no_grad():
-            state[0] = call(*state[0], torch.randn(shape), pace, x, y)[:4]
+            state[0], _ = advance(state[0], torch.randn(shape), paces, rows, which, lambda i, state: False)
 
-    return step, lambda: torch.randn(shape)
+    return block, lambda: torch.randn(shape), source.length
 
 
 def main() -> None:
@@ -84,23 +86,23 @@ def main() -> None:
     torch.set_num_threads(1)
     widths = [int(width) for width in args.widths.split(",")]
     x, y = torch.randn(ROWS, FEATURES), torch.randn(ROWS)
-    row, noise = zoo_step(x, y, widths, "row")
-    steps = {
-        "torch": torch_step(x, y, widths, compiled=False),
-        "compiled": torch_step(x, y, widths, compiled=True),
-        "zoo row": row,
-        "zoo eager": zoo_step(x, y, widths, "row", "eager")[0],
-        "zoo draw": zoo_step(x, y, widths, "draw")[0],
-        "noise": noise,
+    (row, noise, length), (one, _, of_one) = zoo_block(x, y, widths, "row"), zoo_block(x, y, widths, "draw")
+    calls = {  # and the steps of a call
+        "torch": (torch_step(x, y, widths, compiled=False), 1),
+        "compiled": (torch_step(x, y, widths, compiled=True), 1),
+        "zoo row": (row, length),
+        "zoo eager": (zoo_block(x, y, widths, "row", "eager")[0], length),
+        "zoo draw": (one, of_one),
+        "noise": (noise, length),
     }
-    seconds: dict[str, list[float]] = {name: [] for name in steps}
+    seconds: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(args.rounds):  # in turn, so that a busy machine slows all of them
-        for name, step in steps.items():
-            step()
-            begun = time.process_time()
-            for _ in range(args.steps):
-                step()
-            seconds[name].append((time.process_time() - begun) / args.steps)
+        for name, (call, each) in calls.items():
+            call()
+            times, begun = max(1, args.steps // each), time.process_time()
+            for _ in range(times):
+                call()
+            seconds[name].append((time.process_time() - begun) / times / each)
     plain = statistics.median(seconds["torch"])
     print(f"{FEATURES}-{'-'.join(map(str, widths))}-1, {ROWS} rows: ms of processor a step, and ratio to torch")
     for name, times in seconds.items():

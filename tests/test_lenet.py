@@ -17,9 +17,9 @@ from zoo.core.passes import class_scores_by_passes
 from zoo.core.sites import sites
 from zoo.data import images
 from zoo.infer import large
-from zoo.infer.ascent import make_step
 from zoo.infer.methods.svi import set_up
 from zoo.infer.prepared import Batch, quiet
+from zoo.infer.steps import make_step
 from zoo.infer.track import columns_of, first_state
 
 SMALL = {"channels": (3, 4), "kernel": (3, 2), "hidden": 6}
@@ -194,7 +194,7 @@ def test_a_large_step_keeps_a_restart_that_is_not_finite() -> None:
     broken[1, 3] = torch.nan
     with quiet(), torch.no_grad():
         params, m, v, good, row = fast(broken, *example[1:])
-    assert columns_of([row])["finite"].tolist() == [[True], [False]]
+    assert columns_of(row[None])["finite"].tolist() == [[True], [False]]
     assert torch.equal(params[1].nan_to_num(), broken[1].nan_to_num())
     assert torch.equal(m[1], example[1][1])
     assert torch.equal(v[1], example[2][1])

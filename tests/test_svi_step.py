@@ -90,7 +90,7 @@ def test_other_data_and_seeds_of_one_shape_compile_nothing_new(monkeypatch: pyte
         texts.append((str(found.graph), [tuple(e.shape) for e in example]))
         return found
 
-    monkeypatch.setattr("zoo.infer.ascent.trace", kept)
+    monkeypatch.setattr("zoo.infer.steps.trace", kept)
     problem = line()
     other = zoo.Problem("line", problem.model, zoo.Data(problem.data.x + 1, problem.data.y * 2), hyper=problem.hyper)
     for task, seed in ((problem, 0), (other, 0), (problem, 7), (line(rows=13), 0)):

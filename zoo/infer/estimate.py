@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from .ascent import Fit
+from .step_source import Fit
 
 PARTICLES, LEAST = 20_000, 2_000
 CHUNK_NUMBERS = 500_000

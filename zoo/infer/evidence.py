@@ -20,9 +20,10 @@ from torch.distributions import Independent, MultivariateNormal, Normal, kl_dive
 
 from zoo.core.problem import Exact, Problem
 from zoo.core.sites import sites
-from zoo.infer.ascent import Fit, climb
+from zoo.infer.ascent import climb
 from zoo.infer.methods.exact import factors, log_posterior, unconstrained
 from zoo.infer.methods.svi import set_up
+from zoo.infer.step_source import Fit
 
 PARTICLES = 20_000
 NODES = 64

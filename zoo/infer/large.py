@@ -104,7 +104,7 @@ def measured_rows(fit: Any, draws: int) -> tuple[Batch, float, int | None]:
 
 
 def large_step(fit: Any, rows: int | None, scale: float, example: Tensors) -> Step:
-    """The step of `zoo.infer.ascent.make_step`, of a graph of one restart's gradient and Adam outside of it.
+    """The step of `zoo.infer.steps.make_step`, of a graph of one restart's gradient and Adam outside of it.
 
     Args:
         fit: The problem and its guide.

@@ -20,23 +20,12 @@ from zoo.core.local import local_sites
 from zoo.core.posterior import Posterior
 from zoo.core.problem import Data, Problem
 
-from .adam import schedule
-from .ascent import (
-    BLOCK,
-    BLOCK_NUMBERS,
-    ENGINES,
-    Climb,
-    Fit,
-    Source,
-    choose_engine,
-    ended_at,
-    masked_numbers,
-    ready,
-    rests,
-)  # fmt: skip
+from .ascent import ENGINES, Climb, choose_engine, ended_at, masked_numbers, paces, piece, rests
 from .engine import MOST_COORDINATES
 from .methods import svi
 from .prepared import Batch, quiet
+from .step_source import BLOCK, BLOCK_NUMBERS, Fit, Source
+from .steps import Advance, ready
 from .threads import running_on, threads_for_size
 from .track import Tensors, Track, columns_of, first_state, track
 
@@ -132,57 +121,49 @@ def _climbs(
 
     A data set that has ended stays in its place with rate 0: blocks end where its own ascent would.
     """
-    state, restarts, done = first_state(fit.start), asked["restarts"], 0
+    state, restarts, begin = first_state(fit.start), asked["restarts"], 0
     tracks = [track(part, asked["steps"], asked["stop"] == "converged", None, source.length)
               for part in fit.start.split(restarts)]  # fmt: skip
-    busy, pace, step = dict(enumerate(tracks)), _paces(tracks, asked["lr"], restarts), None
+    busy, rates, advance = dict(enumerate(tracks)), dict[int, Tensor](), None
     while busy and not stop():
-        noise, steps = source.block(done // source.length), min(source.length, asked["steps"] - done)
-        batches, found = source.rows(done, steps), []
+        index, which = begin // source.length, range(min(source.length, asked["steps"] - begin))
         with quiet(), torch.set_grad_enabled(False), running_on(threads):
-            if step is None:
-                step = _step(fit, source, asked, (*state, noise[0], pace(0), *batches(0)), tracks)
-            for i in range(steps):
-                *moved, row = step(*state, noise[i], pace(done + i), *batches(i))
-                state = tuple(moved)
-                found.append(row)
-        done += steps
-        changed = _look(busy, state, found, restarts)
+            now = _paces(tracks, rates, begin, source.length, asked)
+            advance = advance or _steps(fit, source, asked, state, now, tracks)
+            state, said = advance(state, source.noise(index), now, source.rows(index), which, lambda i, state: False)
+        begin += len(which)
+        _look(busy, state, said, restarts)
         ended = {k: at for k, at in busy.items() if at.ended}
         busy = {k: at for k, at in busy.items() if k not in ended}
-        if changed or ended:
-            pace = _paces(tracks, asked["lr"], restarts)
         for k, at in ended.items():
             yield k, ended_at(at, at.bad, "")
 
 
-def _step(
-    fit: Fit, source: Source, asked: dict[str, Any], example: Tensors, tracks: list[Track]
-) -> Callable[..., Tensors]:
-    """The step of all data sets on its engine, which their tracks are told."""
+def _steps(
+    fit: Fit, source: Source, asked: dict[str, Any], state: Tensors, paces: Tensor, tracks: list[Track]
+) -> Advance:
+    """The steps of all data sets on their engine, which their tracks are told."""
     numbers = masked_numbers(fit, source.shape, source.size)
     engine = choose_engine(asked["engine"], fit, asked["steps"], numbers)
-    step, engine, seconds = ready(fit, source, engine, example)
+    advance, engine, seconds = ready(fit, source, engine, state, paces)
     for at in tracks:
         at.begin(engine, seconds / len(tracks))
-    return step
+    return advance
 
 
-def _paces(tracks: list[Track], lr: float, restarts: int) -> Callable[[int], Tensor]:
-    """t -> what Adam gets at step t, (3, row, 1); rate 0 for what has ended."""
-    schedules = {at.steps: torch.stack(tuple(schedule(at.steps, lr, at.state[0]))) for at in tracks}
-    still = torch.tensor([0.0, 1.0, 1.0]).to(tracks[0].state[0])
-
-    def pace(t: int) -> Tensor:
-        each = [still if at.ended or t >= at.steps else schedules[at.steps][:, t] for at in tracks]
-        return torch.stack(each, 1).repeat_interleave(restarts, 1)[..., None]
-
-    return pace
+def _paces(tracks: list[Track], rates: dict[int, Tensor], begin: int, length: int, asked: dict[str, Any]) -> Tensor:
+    """What Adam gets at each step of a block, (step, 3, row, 1); rate 0 for what has ended. Schedules go to `rates`."""
+    for at in tracks:
+        if at.steps not in rates:
+            rates[at.steps] = paces(at, asked["lr"])
+    still = torch.tensor([0.0, 1.0, 1.0]).expand(length, 3).to(tracks[0].state[0])
+    each = [still if at.ended else piece(rates[at.steps], begin, length) for at in tracks]
+    return torch.stack(each, 2).repeat_interleave(asked["restarts"], 2)[..., None]
 
 
-def _look(busy: dict[int, Track], state: Tensors, found: list[Tensor], restarts: int) -> bool:
-    """Tells the tracks what a block of steps has brought; whether one of them now ends earlier."""
-    columns, changed = columns_of(found), False
+def _look(busy: dict[int, Track], state: Tensors, said: Tensor, restarts: int) -> None:
+    """Tells the tracks what a block of steps has brought; some may now end earlier."""
+    columns = columns_of(said)
     for k, at in busy.items():
         mine = slice(k * restarts, (k + 1) * restarts)
         begin = at.done
@@ -192,8 +173,7 @@ def _look(busy: dict[int, Track], state: Tensors, found: list[Tensor], restarts:
         if not bool(finite.all()):
             step, restart = (~finite).nonzero()[0].tolist()
             at.bad = begin + step, restart
-        changed = rests(at) or changed
-    return changed
+        rests(at)
 
 
 # -- after it ----------------------------------------------------------------------------------------------

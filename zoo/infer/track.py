@@ -61,11 +61,11 @@ class Track:
         """Whether there is nothing left to do."""
         return self.done >= self.steps or self.bad is not None
 
-    def add(self, rows: list[Tensor], begin: int) -> Bad:
-        """The next steps' rows (term, restart); the first of them, from the block's `begin` on, that was not finite."""
+    def add(self, said: Tensor, begin: int) -> Bad:
+        """The next steps' rows; the first step, from the block's `begin` on, where one was not finite."""
         if self.done == begin:
             self._finite.clear()
-        columns = columns_of(rows)
+        columns = columns_of(said)
         self.history.add(columns)
         self._finite.append(columns["finite"])
         finite = torch.cat(self._finite, 1).T
@@ -129,9 +129,9 @@ def row_of(finite: Tensor, terms: Sequence[Tensor]) -> Tensor:
     return torch.stack([finite.to(terms[0].dtype), *terms])
 
 
-def columns_of(rows: Sequence[Tensor]) -> dict[str, Tensor]:
-    """{name: (restart, step)} of steps' rows."""
-    columns = dict(zip(NAMES, torch.stack(list(rows), 2).unbind(), strict=True))
+def columns_of(said: Tensor) -> dict[str, Tensor]:
+    """{name: (restart, step)} of steps' rows (step, term, restart)."""
+    columns = dict(zip(NAMES, said.movedim(0, 2).contiguous().unbind(), strict=True))
     return columns | {"finite": columns["finite"] != 0}
 
 

@@ -28,7 +28,7 @@ from zoo.core.local import affordable_draws, local_sites
 from zoo.core.posterior import Posterior
 from zoo.core.problem import Data, Problem
 from zoo.core.randomness import seeded
-from zoo.infer.ascent import Climb, Fit, climb
+from zoo.infer.ascent import Climb, climb
 from zoo.infer.checkpoint import Checkpoint
 from zoo.infer.convergence import at_rest, still_climbing
 from zoo.infer.estimate import chunk, estimate
@@ -40,6 +40,7 @@ from zoo.infer.prepared import Batch, HiddenParameters, Prepared, prepare
 from zoo.infer.progress import progress as progress_bar
 from zoo.infer.score import GRADIENTS
 from zoo.infer.seeds import block_seed
+from zoo.infer.step_source import Fit
 from zoo.infer.variational import Variational
 
 logger = logging.getLogger("zoo")

@@ -1,0 +1,137 @@
+"""Steps of an ascent, a block of them at a time, on an engine."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .adam import Pace, adam
+from .engine import MOST_COORDINATES
+from .fold import fold
+from .graph import trace
+from .in_place import compile_in_place
+from .large import large_step
+from .prepared import ALL, Batch
+from .step_source import Fit, Rows, Source
+from .track import STATE, Tensors, row_of
+
+# A draw's weights are written down once, where inductor would compute them anew for each row of the data: with 16
+# restarts of the lecture's network a step takes half the time.
+SETTINGS = {"realize_reads_threshold": 2}
+Step = Callable[..., Tensors]
+# advance(state, noise, paces, rows, which, look) -> state and rows (step, term, restart) of the steps done: those of
+# the block that `which` names, until look(i, state) after step i says that it is enough. The state it returns may be
+# written over by the next call, and that which `look` sees is.
+Advance = Callable[[Tensors, Tensor, Tensor, Rows, range, Callable[[int, Tensors], bool]], tuple[Tensors, Tensor]]
+
+
+def make_step(fit: Fit, rows: int | None, batch_scale: float) -> Callable[..., Tensors]:
+    """step(params, m, v, good, noise, pace[, x, y]) -> (params', m', v', good', row), row as `row_of` makes it.
+
+    A restart whose ELBO or gradient is not finite stays where it is, which the row says; `good` are the last
+    parameters at which both were.
+
+    Args:
+        fit: The problem and its guide.
+        rows: Rows of a batch, one batch for each restart; None: x and y are all data, shared by the restarts.
+        batch_scale: n / rows.
+    """
+
+    def step(params: Tensor, m: Tensor, v: Tensor, good: Tensor, noise: Tensor, pace: Tensor, *data: Tensor) -> Tensors:
+        batch = Batch(data[0], data[1], shared=rows is None) if data else ALL
+        grad, terms = fit.gradient(params, noise, batch, batch_scale)
+        finite = torch.isfinite(terms.elbo) & torch.isfinite(grad).all(-1)
+        moved = (*adam(params, m, v, grad, Pace(*pace.unbind())), params)
+        keep = finite.unsqueeze(-1)
+        kept = [torch.where(keep, new, old) for new, old in zip(moved, (params, m, v, good), strict=True)]
+        return (*kept, row_of(finite, terms))
+
+    return step
+
+
+def ready(fit: Fit, source: Source, engine: str, state: Tensors, paces: Tensor) -> tuple[Advance, str, float]:
+    """A block's steps on the engine; an untraceable guide (Python control flow on its draws) runs as it is.
+
+    Args:
+        fit: The problem and its guide.
+        source: What steps are given.
+        engine: "compiled", "eager" or "loop".
+        state: As `first_state` makes it.
+        paces: What Adam gets at each step of a block, (step, 3[, row, 1]).
+
+    Returns:
+        The function, the engine that it came to be, seconds of making it.
+    """
+    start, step, rows = time.perf_counter(), make_step(fit, source.separate, source.scale), source.rows(0)(0)
+    if engine == "loop":
+        return one_by_one(step), engine, 0.0
+    if engine == "compiled":
+        return compiled_block(step, state, source.noise(0), paces, rows)
+    example = (*state, source.noise(0)[0], paces[0], *rows)
+    try:
+        if fit.layout.size > MOST_COORDINATES:
+            step = large_step(fit, source.size, source.scale, example)
+        else:
+            step = fold(trace(step, example))
+    except Exception:  # whatever the user's guide does to a proxy tensor
+        pass
+    return one_by_one(step), "eager", time.perf_counter() - start
+
+
+def one_by_one(step: Step) -> Advance:
+    """A block of steps, each a call."""
+
+    def advance(
+        state: Tensors, noise: Tensor, paces: Tensor, rows: Rows, which: range, look: Callable[[int, Tensors], bool]
+    ) -> tuple[Tensors, Tensor]:
+        said, normals, rates = [], noise.unbind(), paces.unbind()
+        for i in which:
+            *moved, row = step(*state, normals[i], rates[i], *rows(i))
+            state = tuple(moved)
+            said.append(row)
+            if look(i, state):
+                break
+        return state, torch.stack(said)
+
+    return advance
+
+
+def compiled_block(
+    step: Step, state: Tensors, noise: Tensor, paces: Tensor, rows: tuple[Any, ...]
+) -> tuple[Advance, str, float]:
+    """The step compiled. State, noise and what is said stay in one place, where the graph itself finds its step's."""
+    found = step(*state, noise[0], paces[0], *rows)[STATE]
+    said = found.new_zeros(len(noise), *found.shape)
+    at = torch.zeros(1, dtype=torch.long, device=found.device)
+    own = (*(value.clone() for value in state), at, said)
+
+    def over(*tensors: Tensor) -> Tensors:
+        state, (at, said, noise, paces, *rows) = tensors[:STATE], tensors[STATE:]
+        now = noise.index_select(0, at)[0], paces.index_select(0, at)[0]
+        *after, row = step(*state, *now, *rows)
+        for old, new in zip(state, after, strict=True):
+            old.copy_(new)
+        said.index_copy_(0, at, row[None])
+        at.add_(1)
+        return ()
+
+    call, compiled = compile_in_place(over, own, (noise, paces, *rows), **SETTINGS)
+
+    def advance(
+        state: Tensors, noise: Tensor, paces: Tensor, rows: Rows, which: range, look: Callable[[int, Tensors], bool]
+    ) -> tuple[Tensors, Tensor]:
+        for mine, now in zip(own, state, strict=False):
+            if mine is not now:
+                mine.copy_(now)
+        at.fill_(which.start)
+        for i in which:
+            call((noise, paces, *rows(i)))
+            if look(i, own[:STATE]):
+                break
+        return own[:STATE], said[which.start : i + 1].clone()
+
+    return advance, compiled.engine, compiled.seconds
