@@ -19,13 +19,13 @@ CHAINS = (1, 4, 16, 64)
 
 
 def own(name: str) -> dict[str, float]:
-    """Microseconds of a compiled gradient for each number of chains."""
+    """Microseconds of a compiled gradient for each number of chains, called as samplers call their steps."""
     import torch
     from problems import problem
 
     from zoo.core.handlers import pyro_state
     from zoo.infer.density import density
-    from zoo.infer.graph import compile_graph
+    from zoo.infer.in_place import compile_in_place
     from zoo.infer.threads import running_on
 
     target = density(problem(name))
@@ -34,13 +34,13 @@ def own(name: str) -> dict[str, float]:
     for chains in CHAINS:
         position = torch.randn(chains, target.dim, generator=torch.Generator().manual_seed(0)) * 0.3
         with pyro_state(validate=False):
-            compiled = compile_graph(lambda u: both(u), [position])
+            call, compiled = compile_in_place(lambda u: both(u), [position], ())
         with running_on(compiled.threads):
             for _ in range(50):
-                compiled.call(position)
+                call(())
             begun, calls = time.perf_counter(), 0
             while calls < 50 or time.perf_counter() - begun < 1.0:
-                compiled.call(position)
+                call(())
                 calls += 1
             found[str(chains)] = (time.perf_counter() - begun) / calls * 1e6
     return found

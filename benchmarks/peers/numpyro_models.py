@@ -91,7 +91,7 @@ def svi(model, x, y, steps: int) -> dict[str, float]:
             jax.block_until_ready(call(state))
             times.append(time.perf_counter() - begun)
         found[f"step, {restarts}"] = times[1] / steps * 1e6
-        found[f"compile s, {restarts}"] = times[0] - times[1]
+        found[f"before s, {restarts}"] = times[0] - times[1]
     return found
 
 
