@@ -10,8 +10,12 @@ from torch import Tensor
 
 import zoo
 from tests.test_svi import line
-from zoo.infer import graph, skinny
+from zoo.infer import adam, graph, skinny
 from zoo.infer.methods import svi
+from zoo.infer.prepared import quiet
+from zoo.infer.step_source import Source
+from zoo.infer.steps import ready
+from zoo.infer.track import Tensors, first_state
 
 F64 = torch.float64
 SHAPES = {
@@ -75,6 +79,33 @@ def test_compiled_is_eager(kind: str) -> None:
     torch.testing.assert_close(compiled.draws["w"], eager.draws["w"], rtol=1e-9, atol=1e-9)
     for name, values in eager.history.items():
         torch.testing.assert_close(compiled.history[name], values, rtol=1e-9, atol=1e-9)
+
+
+def pieces(engine: str, batch_size: int | None) -> tuple[Tensors, Tensor]:
+    """Steps 5 to 19 of a block, where `look` says that it is enough, then 20 to 29: the state, and what was said."""
+    fit = svi.set_up(line(), "normal", {}, (), 3, 0)
+    source, state = Source(fit, 2, batch_size, [(0, r) for r in range(3)]), first_state(fit.start)
+    paces = torch.stack(adam.schedule(source.length, 0.01, fit.start), 1)
+    with quiet(), torch.no_grad():
+        advance, made, _ = ready(fit, source, engine, state, paces)
+        given = (source.noise(0), paces, source.rows(0))
+        state, first = advance(state, *given, range(5, 40), lambda i, state: i == 19)
+        state, second = advance(state, *given, range(20, 30), lambda i, state: False)
+    assert made == engine
+    assert (len(first), len(second)) == (15, 10)
+    return tuple(value.clone() for value in state), torch.cat([first, second])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("batch_size", [None, 5])
+def test_pieces_of_a_block_are_those_of_single_steps(batch_size: int | None) -> None:
+    """Compiled and one by one, to 1e-9. Twin: the same steps from the block's beginning."""
+    state, said = pieces("compiled", batch_size)
+    plain, told = pieces("eager", batch_size)
+    torch.testing.assert_close(said, told, rtol=1e-9, atol=1e-9)
+    for one, other in zip(state, plain, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-9)
+    assert (said[5:] - told[:-5]).abs().max() > 1e-3
 
 
 def test_other_data_and_seeds_of_one_shape_compile_nothing_new(monkeypatch: pytest.MonkeyPatch) -> None:
