@@ -56,6 +56,18 @@ def test_fewer_chains_than_rows_lie_chain_by_chain(chains: int, turned: bool) ->
     assert (product.args[0].target is torch.ops.aten.t.default) == turned
 
 
+@pytest.mark.parametrize("shared", [True, False])
+def test_rows_that_all_chains_share_take_one_product(shared: bool) -> None:
+    """x W_c of 7 chains' W_c (5, 4). Twin: chains with rows of their own are left to the library."""
+    generator = torch.Generator().manual_seed(0)
+    w = torch.randn(7, 5, 4, generator=generator, dtype=F64)
+    x = torch.randn(9, 5, generator=generator, dtype=F64).expand(7, 9, 5)
+    x = x if shared else x.clone()
+    found = graph.trace(lambda w: (x @ w,), [w])
+    torch.testing.assert_close(found(w)[0], x @ w, rtol=1e-12, atol=1e-12)
+    assert any(node.target is torch.ops.aten.bmm.default for node in found.graph.nodes) != shared
+
+
 def test_scaled_sums_and_whole_numbers_are_left_to_the_library() -> None:
     a, b, c = torch.ones(3, 1), torch.ones(1, 4), torch.ones(4)
     assert skinny.addmm(c, a, b, beta=2) is NotImplemented

@@ -77,8 +77,9 @@ class Density:
 
     def split(self, position: Tensor) -> dict[str, Tensor]:
         """Position (..., dim) -> {site: unconstrained coordinates (..., *coordinates)}."""
-        lead = position.shape[:-1]
-        return {b.name: position[..., b.start : b.stop].reshape((*lead, *b.coordinates)) for b in self.blocks}
+        # By one split, whose slope is one concatenation; that of a slice fills all of the position, for each slice.
+        lead, parts = position.shape[:-1], position.split([b.stop - b.start for b in self.blocks], -1)
+        return {b.name: part.reshape((*lead, *b.coordinates)) for b, part in zip(self.blocks, parts, strict=True)}
 
     def _at(self, position: Tensor) -> Unconstrained:
         return Unconstrained(self.split(position), self.sites.sequential)

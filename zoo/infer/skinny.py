@@ -13,6 +13,10 @@ fit's step then costs a third; of several fits together the compiler sees batche
 
 Chains' weights (chain, k) times rows (m, k): numbers of one chain then lie side by side, m of them, and are worked on
 eight or sixteen at a time, however few chains there are. Four chains' gradients cost a quarter.
+
+    A B_c = the c-th columns of A [B_1 B_2 ...]        for rows A that all chains share
+
+One wide product in place of many narrow ones: of 13 inputs and 50 units it costs two fifths.
 """
 
 from __future__ import annotations
@@ -48,4 +52,17 @@ def addmm(c: Tensor, a: Tensor, b: Tensor, *, beta: float = 1, alpha: float = 1)
     return product if product is NotImplemented else c + product
 
 
-DECOMPOSITIONS: dict[Any, Any] = {torch.ops.aten.mm.default: mm, torch.ops.aten.addmm.default: addmm}
+def bmm(a: Tensor, b: Tensor) -> Tensor:
+    """A B_c (c, m, n) of rows A (m, k) that all chains share, and their B_c (c, k, n): one product instead of c."""
+    chains, k, n = b.shape
+    shared = a.device.type == "cpu" and chains > 1 and a.stride(0) == 0 and min(k, n) > 1
+    if not shared or not a.is_floating_point():
+        return NotImplemented
+    return torch.mm(a[0], b.permute(1, 0, 2).reshape(k, chains * n)).unflatten(1, (chains, n)).permute(1, 0, 2)
+
+
+DECOMPOSITIONS: dict[Any, Any] = {
+    torch.ops.aten.mm.default: mm,
+    torch.ops.aten.addmm.default: addmm,
+    torch.ops.aten.bmm.default: bmm,
+}
