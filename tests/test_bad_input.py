@@ -48,10 +48,14 @@ def test_nan_and_infinity(place, value) -> None:
         (lambda: zoo.Data(X[:0], Y[:0]), ("^x must have at least one row", r"\(0, 1\)", "prior")),
         (lambda: zoo.Data(X, Y, X[:, [0, 0]], Y), ("^x_test must have", r"\(2,\)")),
         (lambda: zoo.Data(X, Y, y_test=Y), ("x_test",)),
+        (lambda: zoo.Data(X, Y, X[:0], Y[:0]), ("^x_test must have at least one row",)),
         (lambda: zoo.Data([["a"], ["b"]], [1.0, 2.0]), ("^x must be",)),
         (lambda: zoo.Data([[1.0], [2.0, 3.0]], [1.0, 2.0]), ("^x must be",)),
     ],
-    ids=["1-D x", "0-D x", "short y", "column y", "0-D y", "no rows", "x_test", "y_test", "text", "ragged"],
+    ids=[
+        *("1-D x", "0-D x", "short y", "column y", "0-D y", "no rows", "x_test", "y_test"),
+        *("no test rows", "text", "ragged"),
+    ],
 )
 def test_shapes(data, patterns) -> None:
     refused(data, *patterns)

@@ -156,6 +156,15 @@ def test_any_flipped_bit_is_refused(name: str, stopped: Path, tmp_path: Path) ->
             read(path)
 
 
+def test_a_finished_run_needs_its_result_alone(tmp_path: Path) -> None:
+    """Twin: for more draws the damaged state is needed, and refused."""
+    first = kept(tmp_path / "run", "mh", **MH)
+    (tmp_path / "run" / "state.npz").write_bytes(b"")
+    assert same(kept(tmp_path / "run", "mh", **MH), first)
+    more = MH | {"draws": MH["draws"] + 64}
+    refused(lambda: kept(tmp_path / "run", "mh", **more), "state.npz is damaged")
+
+
 def test_a_damaged_result_is_refused_by_name(tmp_path: Path) -> None:
     kept(tmp_path / "run", "mh", **(MH | {"draws": 5}))
     path = tmp_path / "run" / "result.npz"

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 import zoo
+from zoo.infer import engine
 from zoo.infer.density import density
 from zoo.infer.engine import choose_engine
 from zoo.infer.graph import compile_graph, trace
@@ -64,6 +65,15 @@ def test_the_rule_of_auto() -> None:
     assert choose_engine("auto", target, 400) == "compiled"
     with pytest.raises(ValueError, match="engine must be one of"):
         choose_engine("fast", target, 10)
+
+
+def test_a_network_is_compiled_for_fewer_iterations(monkeypatch: pytest.MonkeyPatch) -> None:
+    """152 weights take up to 1,023 gradients an iteration. Twin: two coordinates."""
+    monkeypatch.setattr(engine, "has_compiler", lambda device: True)
+    wide, small = density(zoo.load("bnn_regression")), density(zoo.load("linear_regression"))
+    assert choose_engine("auto", wide, 131) == "eager"
+    assert choose_engine("auto", wide, 132) == "compiled"
+    assert choose_engine("auto", small, 132) == "eager"
 
 
 def ordered(x: torch.Tensor, y: torch.Tensor | None = None) -> None:

@@ -276,6 +276,8 @@ def test_what_gold_does_not_cover_is_refused_at_once(capsys: pytest.CaptureFixtu
     """LeNet by its size, a VAE by its rows' codes. The help says it, too."""
     assert main(["gold", "vae"]) == 2
     assert "gold does not cover vae: every row has a 'z' of its own" in capsys.readouterr().err
+    assert main(["gold", "lecture_bnn"]) == 2
+    assert "made again by: python -m zoo gold bnn_regression" in capsys.readouterr().err
     images = zoo.load("lenet", zoo.Data(torch.zeros(10, 1, 28, 28), torch.arange(10)))
     refused(lambda: make_gold(images), "gold does not cover lenet with 431,080 unknowns", "zoo.lenet.features")
     with pytest.raises(SystemExit):

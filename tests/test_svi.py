@@ -9,6 +9,7 @@ import pyro.distributions as dist
 import pytest
 import torch
 from pyro.infer import Trace_ELBO, autoguide
+from torch import Tensor
 
 import zoo
 from tests.refusals import refused
@@ -16,7 +17,7 @@ from tests.test_guides import own, schools, variational
 from zoo.__main__ import main
 from zoo.core.handlers import LogProb
 from zoo.core.randomness import seeded
-from zoo.infer import estimate
+from zoo.infer import ascent, estimate
 from zoo.infer.adam import Pace, adam, schedule
 from zoo.infer.ascent import choose_engine
 from zoo.infer.batches import batch_rows
@@ -536,6 +537,53 @@ def test_a_value_that_is_not_finite_ends_the_run_and_is_named() -> None:
     assert "not finite at step" in q.outcome
     assert q.history["elbo"].shape[1] < 300
     assert all(torch.isfinite(value).all() for value in q.draws.values())
+
+
+def slope(x: Tensor, y: Tensor | None = None) -> None:
+    w = pyro.sample("w", dist.Normal(x.new_zeros(()), 1.0))
+    with pyro.plate("data", x.shape[0]):
+        pyro.sample("y", dist.Normal(w * x[:, 0], 1.0), obs=y)
+
+
+def test_what_is_kept_is_where_the_last_finite_step_was_taken() -> None:
+    """A single row overflows: batches of others are finite again, and move nothing. Twin: a step later."""
+    x = torch.linspace(-1, 1, 100)[:, None].clone()
+    y = 2 * x[:, 0]
+    x[50] = 3e38
+    problem = zoo.Problem("slope", slope, zoo.Data(x, y))
+    options = {"engine": "eager", "steps": 300, "draws": 10, "batch_size": 1, "seed": 0}
+    q = zoo.run(problem, "svi", **options)
+    step = int(q.outcome.partition("at step ")[2].partition(":")[0])
+    assert step % 64 not in (0, 63)
+    torch.testing.assert_close(q.draws["w"], climb_to(problem, step - 1), rtol=1e-6, atol=0)
+    assert (q.draws["w"] - climb_to(problem, step)).abs().max() > 1e-3
+
+
+def climb_to(problem: zoo.Problem, step: int) -> Tensor:
+    """Draws of the same fit where no step came after this one: the block is cut there."""
+    short = {"rows": 0}
+
+    def stop() -> str:
+        short["rows"] += 1
+        return "enough" if short["rows"] >= step else ""
+
+    fit = svi.set_up(problem, "normal", {}, (), 1, 0)
+    found = ascent.climb(
+        fit, steps=300, lr=0.01, particles=1, batch_size=1, seed=0, engine="eager", stop=stop
+    )  # fmt: skip
+    return svi._draws(fit, found.params, 10, 0)[0]["w"]
+
+
+@pytest.mark.parametrize(("scale", "dtype"), [(1e9, "float64"), (1e12, "float32")])
+def test_a_climb_too_small_to_show_in_the_elbo_is_no_rest(scale: float, dtype: str) -> None:
+    """y of 1e9: each step gains less than the ELBO's own rounding. Twin: y of 1."""
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(30, 2, generator=generator)
+    y = x @ torch.tensor([1.0, -2.0]) + 0.3 * torch.randn(30, generator=generator)
+    options = {"engine": "eager", "draws": 50, "steps": 2000, "dtype": dtype, "seed": 0}
+    far, near = (zoo.run(zoo.load("linear_regression", zoo.Data(x, y * s)), "svi", **options) for s in (scale, 1.0))
+    assert far.outcome.startswith("not converged")
+    assert near.outcome == "ok"
 
 
 def test_a_run_that_is_stopped_keeps_what_it_has() -> None:

@@ -97,6 +97,8 @@ class Data:
             put(self, "y", _targets(self.y, "y", self.x))
         if self.x_test is not None:
             put(self, "x_test", _inputs(self.x_test, "x_test"))
+            if self.x_test.shape[0] == 0:
+                raise ValueError(f"x_test must have at least one row, got {tuple(self.x_test.shape)}. Leave it out.")
             if self.x_test.shape[1:] != self.x.shape[1:]:
                 raise ValueError(
                     f"x_test must have the features of x {tuple(self.x.shape[1:])}, "

@@ -125,6 +125,8 @@ def climb(
             now = piece(pace, begin, source.length)
             at.state, said = advance(at.state, source.noise(index), now, source.rows(index), which, look)
         bad, reason = at.add(said, begin), stop()
+        if bad is not None and len(at.state[0]) == 1:
+            at.bad = bad  # which has stood still since: the rest of the block would change nothing
         if len(said) == len(which):  # a block's end, where an ascent that is never stopped looks around, too
             at.bad = bad
             if rests(at):

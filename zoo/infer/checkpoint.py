@@ -13,6 +13,7 @@ Every file is there whole or not at all; state.npz, written last, says how many 
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
 import os
 import platform
@@ -44,7 +45,6 @@ class Checkpoint:
         path, folder: The directory, by its name and as an open descriptor.
         seconds: At least so long between two saves; 0: a save at every block.
         device: Where stored tensors are put.
-        state: The stored state; None at the beginning.
         threads: torch's threads at the beginning of the run.
         resumable: Whether `zoo resume` can make the call again.
         unfinished: Set by a method that was ended early.
@@ -55,9 +55,13 @@ class Checkpoint:
         self.path, self.folder, self.seconds = path, folder, seconds
         self.draws, self.threads, self.resumable = call.draws, threads, call.again["model"] is not None
         self.device = call.facts["device"]
-        self.state: Any = read_tree(path / STATE, self.device) if (path / STATE).exists() else None
         self.unfinished, self.trouble = False, ""
         self._next = time.monotonic() + seconds
+
+    @functools.cached_property
+    def state(self) -> Any:
+        """The stored state; None at the beginning. Read where it is wanted: a finished run needs its result alone."""
+        return read_tree(self.path / STATE, self.device) if (self.path / STATE).exists() else None
 
     def due(self) -> bool:
         """Whether enough time has passed since the last save."""

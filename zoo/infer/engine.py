@@ -21,8 +21,9 @@ from .threads import running_on, threads_for_size
 
 log = logging.getLogger("zoo")
 ENGINES = ("auto", "compiled", "eager", "loop", "pyro")
-# Compiling costs 5-30 s; below these sizes the eager engine has finished before.
-LEAST_ITERATIONS = 400
+# Compiling costs 5-30 s; below these sizes the eager engine has finished before. With the number of coordinates
+# trajectories get longer: a few hundred weights take up to 1,023 gradients an iteration.
+LEAST_ITERATIONS, LEAST_WORK = 400, 20_000
 MOST_COORDINATES = 50_000
 Stop = Callable[[], str]
 # drive(state, noise, tuned, mass, stop count, keep, halt) -> state: steps until every chain has done its iterations,
@@ -35,8 +36,8 @@ def choose_engine(engine: str, density: Density, iterations: int) -> str:
     """The engine to use.
 
     The rule of "auto" never depends on a timing: "loop" where vmap refuses the model; else "compiled" for runs of
-    at least 400 iterations of at most 50,000 coordinates, on a machine with a C++ compiler (or on CUDA); else
-    "eager".
+    at least 400 iterations, or of 20,000 iterations x coordinates, of at most 50,000 coordinates, on a machine with a
+    C++ compiler (or on CUDA); else "eager".
 
     Raises:
         ValueError: For an unknown engine, and for "compiled" where vmap refuses the model.
@@ -52,8 +53,8 @@ def choose_engine(engine: str, density: Density, iterations: int) -> str:
         return "loop"
     if engine != "auto":
         return engine
-    large = iterations >= LEAST_ITERATIONS and density.dim <= MOST_COORDINATES
-    return "compiled" if large and has_compiler(density.device) else "eager"
+    large = iterations >= LEAST_ITERATIONS or iterations * density.dim >= LEAST_WORK
+    return "compiled" if large and density.dim <= MOST_COORDINATES and has_compiler(density.device) else "eager"
 
 
 def has_compiler(device: torch.device) -> bool:

@@ -127,10 +127,10 @@ def large_step(fit: Any, rows: int | None, scale: float, example: Tensors) -> St
     def step(params: Tensor, m: Tensor, v: Tensor, good: Tensor, noise: Tensor, pace: Tensor, *data: Tensor) -> Tensors:
         each = [graph(params[r : r + 1], *piece) for r, piece in enumerate(pieces(noise, data))]
         grad, *terms = each[0] if len(each) == 1 else map(torch.cat, zip(*each, strict=True))
-        finite = torch.isfinite(terms[0]) & torch.isfinite(grad.sum(-1))  # a sum with NaN or infinity in it is none
         moved = (*_adam(params, m, v, grad, *pace.tolist()), params)
+        finite = torch.isfinite(terms[0]) & torch.isfinite(moved[1].sum(-1))  # a sum with NaN or infinity in it is none
         if not finite.all():
-            keep, old = finite.unsqueeze(-1), (params, m, v, good)
+            keep, old = finite.unsqueeze(-1), (params, torch.full_like(m, torch.nan), v, good)
             moved = tuple(torch.where(keep, new, was) for new, was in zip(moved, old, strict=True))
         return (*moved, row_of(finite, terms))
 

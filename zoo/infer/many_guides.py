@@ -102,7 +102,8 @@ def _group(
     threads = threads_for_size(n * len(rows), fit.layout.size)
     for k, climbed in _climbs(fit, source, asked, len(problems), threads, stop):
         with running_on(threads):
-            found = _posterior(fit, problems[k], climbed, asked, seeds[k])
+            start = fit.start[k * restarts : (k + 1) * restarts]
+            found = _posterior(fit, problems[k], climbed, asked, seeds[k], start)
         yield k, found
 
 
@@ -179,7 +180,9 @@ def _look(busy: dict[int, Track], state: Tensors, said: Tensor, restarts: int) -
 # -- after it ----------------------------------------------------------------------------------------------
 
 
-def _posterior(fit: Fit, problem: Problem, climbed: Climb, asked: dict[str, Any], seed: int) -> Posterior:
+def _posterior(
+    fit: Fit, problem: Problem, climbed: Climb, asked: dict[str, Any], seed: int, start: Tensor
+) -> Posterior:
     begun, data = time.perf_counter(), problem.data
     assert isinstance(data, Data)
     batch, rows = Batch(data.x, data.y), []
@@ -193,5 +196,5 @@ def _posterior(fit: Fit, problem: Problem, climbed: Climb, asked: dict[str, Any]
         stats=stats, history=climbed.history,
         seconds={"compile": climbed.compiling, "warmup": climbed.seconds, "sample": time.perf_counter() - begun},
         settings={"engine": climbed.engine, "point": list(fit.points)},
-        outcome=svi.outcome_of(climbed, asked["stop"], fit.layout.size),
+        outcome=svi.outcome_of(climbed, asked["stop"], start, asked["lr"]),
     )  # fmt: skip

@@ -32,8 +32,8 @@ Advance = Callable[[Tensors, Tensor, Tensor, Rows, range, Callable[[int, Tensors
 def make_step(fit: Fit, rows: int | None, batch_scale: float) -> Callable[..., Tensors]:
     """step(params, m, v, good, noise, pace[, x, y]) -> (params', m', v', good', row), row as `row_of` makes it.
 
-    A restart whose ELBO or gradient is not finite stays where it is, which the row says; `good` are the last
-    parameters at which both were.
+    A restart whose ELBO or gradient is not finite stays where it is from then on, which the rows say and the NaN in
+    its m; `good` are the last parameters at which both were.
 
     Args:
         fit: The problem and its guide.
@@ -44,10 +44,12 @@ def make_step(fit: Fit, rows: int | None, batch_scale: float) -> Callable[..., T
     def step(params: Tensor, m: Tensor, v: Tensor, good: Tensor, noise: Tensor, pace: Tensor, *data: Tensor) -> Tensors:
         batch = Batch(data[0], data[1], shared=rows is None) if data else ALL
         grad, terms = fit.gradient(params, noise, batch, batch_scale)
-        finite = torch.isfinite(terms.elbo) & torch.isfinite(grad).all(-1)
-        moved = (*adam(params, m, v, grad, Pace(*pace.unbind())), params)
+        x, mean, square = adam(params, m, v, grad, Pace(*pace.unbind()))
+        # The mean of gradients is not finite where a gradient is not, and where an earlier step was not.
+        finite = torch.isfinite(terms.elbo) & torch.isfinite(mean).all(-1)
+        moved, old = (x, mean, square, params), (params, torch.full_like(m, torch.nan), v, good)
         keep = finite.unsqueeze(-1)
-        kept = [torch.where(keep, new, old) for new, old in zip(moved, (params, m, v, good), strict=True)]
+        kept = [torch.where(keep, new, was) for new, was in zip(moved, old, strict=True)]
         return (*kept, row_of(finite, terms))
 
     return step

@@ -44,6 +44,9 @@ def main(args: argparse.Namespace) -> int:
     if args.name is None:
         print("\n".join(str(open_gold(path)) for path in sorted(folder().glob("*.json"))) or "no gold yet")
         return 0
+    if args.name not in catalogue.models() and (folder() / f"{args.name}.json").is_file():
+        made = open_gold(args.name).facts["command"]
+        raise ValueError(f"{args.name!r} is the name of a gold file and not of a model. It is made again by: {made}")
     for given, known, kind in ((args.name, catalogue.models(), "model"), (args.method, catalogue.methods(), "method")):
         if given not in known:
             raise ValueError(nearest(given, known, kind))

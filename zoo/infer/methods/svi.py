@@ -28,6 +28,7 @@ from zoo.core.local import affordable_draws, local_sites
 from zoo.core.posterior import Posterior
 from zoo.core.problem import Data, Problem
 from zoo.core.randomness import seeded
+from zoo.infer.adam import schedule
 from zoo.infer.ascent import Climb, climb
 from zoo.infer.checkpoint import Checkpoint
 from zoo.infer.convergence import at_rest, still_climbing
@@ -44,6 +45,7 @@ from zoo.infer.step_source import Fit
 from zoo.infer.variational import Variational
 
 logger = logging.getLogger("zoo")
+FULL_PACE = 0.9  # of the way that so many steps at their lr can go
 
 
 def fit(
@@ -132,7 +134,7 @@ def fit(
     }
     return Posterior(
         problem, "svi", "iid", values, stats=stats, history=climbed.history,
-        seconds=seconds, settings=settings, outcome=outcome_of(climbed, stop, variational.layout.size),
+        seconds=seconds, settings=settings, outcome=outcome_of(climbed, stop, variational.start, lr),
         params=variational.layout.named(climbed.params) if local else {},
     )  # fmt: skip
 
@@ -262,8 +264,8 @@ def _settings(fit: Fit, climbed: Climb, seed: int, guide: Any) -> dict[str, Any]
     }
 
 
-def outcome_of(climbed: Climb, stop: str, parameters: int) -> str:
-    """What came of an ascent: "ok", or why not and what to do."""
+def outcome_of(climbed: Climb, stop: str, start: Tensor, lr: float) -> str:
+    """What came of an ascent from these parameters (restart, size): "ok", or why not and what to do."""
     elbo = climbed.history["elbo"]
     if climbed.bad is not None:
         step, restart = climbed.bad
@@ -274,7 +276,12 @@ def outcome_of(climbed: Climb, stop: str, parameters: int) -> str:
         )
     if climbed.reason:
         return f"{climbed.reason} after {elbo.shape[1]} steps"
+    steps, parameters = elbo.shape[1], start.shape[1]
+    # One that has gone as far as lr lets it has not turned round: its ELBO may be too large to show the climb.
+    reached = (climbed.params - start).abs().amax(1) > FULL_PACE * float(schedule(steps, lr, start).lr.sum())
     moving = [r for r, curve in enumerate(elbo) if still_climbing(curve) or not at_rest(curve, parameters=parameters)]
+    if bool(reached.any()) and not moving:
+        return "not converged: a parameter has moved at the full lr to the end: raise lr or steps, or scale x and y"
     if moving:
         which = f" (restarts {moving})" if len(elbo) > 1 else ""
         more = "raise steps" if stop == "steps" else "use stop='steps' with more of them"
