@@ -3,8 +3,9 @@
     action(x) = argmin_a sum_k p(k | x) cost[k, a];    with 0/1 costs and a price c of asking: ask where max p < 1 - c
 
 Look for: at costs of 5 : 1 most loans are refused already at p(bad) > 1/6; deciding at 1/2 costs far more. Taught by 60
-customers, the plug-in (MAP) is surer than gold, asks less often and pays more (.137 against .112).
-German credit, from $ZOO_DATA where that is set, else breast cancer, which comes with scikit-learn.
+customers, the plug-in (MAP) is surer than gold and asks less often. On German credit (from $ZOO_DATA, where that is
+set) it pays more, .137 against .112; on breast cancer, which comes with scikit-learn and where the classes lie far
+apart, its sureness happens to be right: .022 against .029.
 
 Source: Leal-Taixe, "Why do we care about uncertainty"; Chow 1970; Bishop 2006, section 1.5.
 """
