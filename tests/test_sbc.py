@@ -21,6 +21,7 @@ from zoo.infer.dispatch import asked_of
 from zoo.infer.kernels import nuts
 from zoo.infer.many import sampled
 from zoo.infer.simulated import simulated
+from zoo.report.calibrated import verdict
 from zoo.report.ranks import LOG_LIKELIHOOD
 
 SHORT: dict[str, Any] = {"engine": "eager", "warmup": 40, "chains": 4}
@@ -184,3 +185,17 @@ def test_command_and_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert picture.stat().st_size > 10_000
     assert main(["sbc", "linear_regression", "-m", "prior", "--data-sets", "30", "--draws", "7"]) == 1
     assert main(["sbc", "coin_flip", "-m", "exactt"]) == 2
+    capsys.readouterr()
+    assert main(["sbc", "linear_regression", "-m", "prior", "--data-sets", "1", "--draws", "7"]) == 1
+    assert "too few data sets to tell" in " ".join(capsys.readouterr().out.split())
+
+
+def test_too_few_data_sets_neither_pass_nor_fail() -> None:
+    """Twin: as many as it says are enough, and one fewer are not."""
+    found = zoo.sbc("coin_flip", "exact", data_sets=1, draws=7)
+    assert (found.state, found.passed) == ("undecided", False)
+    assert "too few data sets to tell: no ranks of 1 data sets could fail" in verdict(found)
+    assert "passed" not in str(found)
+    least = int(verdict(found).split("raise data_sets, to ")[1].split()[0])
+    states = [zoo.sbc("coin_flip", "exact", data_sets=n, draws=7).state for n in (least - 1, least)]
+    assert states == ["undecided", "passed"]

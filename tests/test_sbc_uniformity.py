@@ -10,7 +10,7 @@ from scipy import stats
 
 from zoo.report.calibrated import table
 from zoo.report.ranks import rank_among, thinned
-from zoo.report.uniformity import chi_square, counts_below, ecdf_band, ecdf_p, holm, inside_probability
+from zoo.report.uniformity import chi_square, counts_below, ecdf_band, ecdf_p, holm, inside_probability, least_p
 
 ALPHA = 1e-4  # the chance that a right rate fails one check below
 
@@ -70,6 +70,13 @@ def test_chi_square_is_that_of_all_ranks() -> None:
     exact = 2 * float(stats.binom.cdf(2, 10, 0.5))
     assert is_rate(round(p * 20_001) - 1, 20_000, exact)
     assert not is_rate(round(p * 20_001) - 1, 20_000, float(stats.chi2.sf(x, 1)))
+
+
+@pytest.mark.parametrize(("n", "most"), [(1, 7), (3, 3), (10, 2)])
+def test_least_p_is_that_of_all_ranks(n: int, most: int) -> None:
+    every = [np.repeat(np.arange(most + 1), c) for c in itertools.product(range(n + 1), repeat=most + 1) if sum(c) == n]
+    right = min(min(chi_square(ranks, most)[1], ecdf_p(ranks, most)) for ranks in every)
+    assert least_p(n, most) == pytest.approx(right, rel=1e-9)
 
 
 def test_holm_by_hand() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from zoo.core.tensors import to_numpy
 
 from .ranks import Ranked
 from .table import number, wrap
-from .uniformity import SIMULATIONS, chi_square, ecdf_p, holm
+from .uniformity import SIMULATIONS, chi_square, ecdf_p, holm, least_p
 
 SHOWN = 12
 # A mean rank this far from the middle, or a spread this far from that of uniform ranks, in its standard errors.
@@ -55,8 +56,21 @@ class Calibrated:
 
     @property
     def passed(self) -> bool:
-        """Whether no quantity's ranks differ from uniform ones, at alpha over all of them."""
-        return bool(self.table["p_holm"].min() > self.alpha)
+        """Whether no quantity's ranks differ from uniform ones, at alpha over all of them, where they could have."""
+        return self.state == "passed"
+
+    @property
+    def state(self) -> str:
+        """What came out: "passed", "failed", or "undecided" where so few data sets could not have failed."""
+        if self.table["p_holm"].min() <= self.alpha:
+            return "failed"
+        return "undecided" if self.too_few else "passed"
+
+    @property
+    def too_few(self) -> bool:
+        """Whether no ranks of so few data sets, not even the most extreme ones, could fail."""
+        k, n = len(self.labels), len(self.ranks)
+        return 2 * k * least_p(n, self.draws, _simulations(k, self.alpha)) > self.alpha
 
     @property
     def ok(self) -> bool:
@@ -96,10 +110,17 @@ class Calibrated:
 
 
 def verdict(found: Calibrated) -> str:
-    """Passed or not, where, and what the ranks' shape says."""
+    """Passed, failed or neither, where, and what the ranks' shape says."""
     level = f"alpha = {found.alpha:g} over {2 * len(found.table)} tests (Holm)"
     if found.passed:
         return f"passed: ranks of all {len(found.table)} quantities are uniform, {level}"
+    if found.state == "undecided":
+        # The ECDF's smallest p: 2 / (L + 1)^n.
+        least = math.ceil(math.log(4 * len(found.table) / found.alpha) / math.log(found.draws + 1))
+        return (
+            f"too few data sets to tell: no ranks of {len(found.ranks)} data sets could fail, {level}; raise "
+            f"data_sets, to {least} at the very least (100 is usual)"
+        )
     bad = found.table.index[found.table["p_holm"] <= found.alpha]
     worst = found.table["p_holm"].idxmin()
     return (
@@ -170,6 +191,11 @@ class Seen:
         return out
 
 
+def _simulations(count: int, alpha: float) -> int:
+    """Sets of ranks to simulate, so that a p of `count` quantities can be small enough."""
+    return max(SIMULATIONS, int(20 * count / alpha))
+
+
 def table(ranks: NDArray[np.int64], labels: list[str], draws: int, alpha: float) -> pd.DataFrame:
     """One row a quantity, see `Calibrated`.
 
@@ -179,7 +205,7 @@ def table(ranks: NDArray[np.int64], labels: list[str], draws: int, alpha: float)
         draws: L.
         alpha: Decides how many sets of ranks are simulated, so that p can be small enough.
     """
-    simulations = max(SIMULATIONS, int(20 * len(labels) / alpha))
+    simulations = _simulations(len(labels), alpha)
     u = (ranks + 0.5) / (draws + 1)
     sd = ((1 - (draws + 1.0) ** -2) / 12) ** 0.5
     chi = [chi_square(column, draws, simulations) for column in ranks.T]

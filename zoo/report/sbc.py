@@ -54,7 +54,8 @@ def sbc(
 
     Parameters are drawn from the model's own prior and y from the model given them and x; the method is fitted to each
     y, and the true value of every compared quantity is ranked among its draws: f at 20 rows of x_test or fewer,
-    scalars such as the noise, and the log likelihood of y. Uniform ranks pass.
+    scalars such as the noise, and the log likelihood of y. Uniform ranks pass; data sets too few to
+    fail are undecided.
 
     Samplers run many data sets as one batch, each with chains, step size, mass and trajectory length of its own; none
     waits for another, and the place of one that is done is taken by the next. svi climbs all of them at once, each
@@ -76,7 +77,7 @@ def sbc(
         options: The method's own, see `zoo show METHOD`.
 
     Returns:
-        `Calibrated`: print it; `passed`, `table`, `ranks`, `plot(path)`.
+        `Calibrated`: print it; `passed`, `state`, `table`, `ranks`, `plot(path)`.
 
     Raises:
         ValueError: For a model that no data can be simulated from (an improper prior), a method without draws, and

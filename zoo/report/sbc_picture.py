@@ -55,7 +55,7 @@ def _ecdfs(axes: Axes, found: Calibrated, quantity: str) -> None:
     axes.plot(z, below - z, linewidth=2.5, label=quantity, **line(0))
     axes.axhline(0, color="black", linewidth=1, linestyle=":")
     axes.set(xlabel="rank / (L + 1)", ylabel="ECDF less the diagonal", xlim=(0, 1))
-    axes.set_title(f"{found.method} on {found.problem}: {'passed' if found.passed else 'failed'}")
+    axes.set_title(f"{found.method} on {found.problem}: {found.state}")
     legend(axes)
 
 

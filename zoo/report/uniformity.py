@@ -131,6 +131,19 @@ def chi_square(ranks: ArrayLike, most: int, simulations: int = SIMULATIONS) -> t
     return x, (1 + above) / (1 + len(null))
 
 
+def least_p(n: int, most: int, simulations: int = SIMULATIONS) -> float:
+    """The smallest p that n ranks can have: by chi-square all in the smallest bin, by the ECDF all at one end.
+
+    Args:
+        n: How many ranks.
+        most: L.
+        simulations: As for `chi_square`.
+    """
+    size = _bins(n, most)
+    one_bin = np.full(n, (np.cumsum(size) - size)[size.argmin()])
+    return min(chi_square(one_bin, most, simulations)[1], ecdf_p(np.zeros(n, dtype=np.int64), most))
+
+
 def holm(p: ArrayLike) -> Array:
     """p-values of a whole family: the i-th smallest of m becomes max_{j <= i} min(1, (m - j + 1) p_j).
 
