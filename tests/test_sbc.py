@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import os
 import signal
@@ -21,7 +22,7 @@ from zoo.infer.dispatch import asked_of
 from zoo.infer.kernels import nuts
 from zoo.infer.many import sampled
 from zoo.infer.simulated import simulated
-from zoo.report.calibrated import verdict
+from zoo.report.calibrated import flag, verdict
 from zoo.report.ranks import LOG_LIKELIHOOD
 
 SHORT: dict[str, Any] = {"engine": "eager", "warmup": 40, "chains": 4}
@@ -199,3 +200,40 @@ def test_too_few_data_sets_neither_pass_nor_fail() -> None:
     least = int(verdict(found).split("raise data_sets, to ")[1].split()[0])
     states = [zoo.sbc("coin_flip", "exact", data_sets=n, draws=7).state for n in (least - 1, least)]
     assert states == ["undecided", "passed"]
+
+
+def test_fits_that_failed_are_said() -> None:
+    """Twin: fits that are ok are not."""
+    found = zoo.sbc("linear_regression", "svi", data_sets=2, draws=7, lr=1e30, steps=10)
+    said = "2 of 2 fits are not ok: the ELBO or its gradient is not finite at step 1"
+    assert found.settings["notes"] == [said]
+    assert found.flagged == 2
+    assert "not ok" not in str(zoo.sbc("coin_flip", "exact", data_sets=3, draws=7))
+    assert "so 1 is right" in str(found)
+
+
+def test_nothing_passes_where_no_fit_is_ok(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Exact draws whose fits say that they failed: in all data sets; twin: in all but one."""
+    right, made = each.run, []
+
+    def failing(*args: Any, **options: Any) -> zoo.Posterior:
+        made.append(1)
+        outcome = "ok" if len(made) == 7 else "not converged: raise steps"
+        return dataclasses.replace(right(*args, **options), outcome=outcome)
+
+    monkeypatch.setattr(each, "run", failing)
+    most = zoo.sbc("coin_flip", "exact", data_sets=7, draws=7)
+    every = zoo.sbc("coin_flip", "exact", data_sets=7, draws=7)
+    assert most.state == "passed"
+    assert most.settings["notes"] == ["6 of 7 fits are not ok: not converged"]
+    assert every.state == "undecided"
+    assert "passed" not in str(every)
+    assert "no verdict: no fit is ok" in str(every)
+
+
+def test_chains_that_disagree_are_flagged() -> None:
+    lp = torch.randn(2, 50, generator=torch.Generator().manual_seed(0))
+    fit = zoo.Posterior(correlated(), "nuts", "markov", {"w": torch.zeros(2, 50, 2)}, stats={"lp": lp})
+    assert flag(fit) == ""
+    apart = dataclasses.replace(fit, stats={"lp": lp + torch.tensor([[0.0], [9.0]])})
+    assert flag(apart) == "chains disagree (R-hat of lp above 1.1)"

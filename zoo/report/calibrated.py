@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,11 @@ from .uniformity import SIMULATIONS, chi_square, ecdf_p, holm, least_p
 SHOWN = 12
 # A mean rank this far from the middle, or a spread this far from that of uniform ranks, in its standard errors.
 NOTABLE = 3.0
+LEGEND = (
+    "mean rank, and spread (rms distance from the middle): over those of uniform ranks, so 1 is right; p: chance of "
+    "such ranks if uniform, by chi2, by ECDF; p Holm: the smaller of both, raised for all tests."
+)
+APART = "chains disagree (R-hat of lp above 1.1)"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,10 +67,15 @@ class Calibrated:
 
     @property
     def state(self) -> str:
-        """What came out: "passed", "failed", or "undecided" where so few data sets could not have failed."""
+        """What came out: "passed", "failed", or "undecided": too few data sets to fail, or no fit is ok."""
         if self.table["p_holm"].min() <= self.alpha:
             return "failed"
-        return "undecided" if self.too_few else "passed"
+        return "undecided" if self.too_few or self.flagged == len(self.ranks) else "passed"
+
+    @property
+    def flagged(self) -> int:
+        """How many fits are not ok: by their outcome, for Markov chains by whether they agree."""
+        return int(self.settings["flagged"])
 
     @property
     def too_few(self) -> bool:
@@ -104,7 +115,7 @@ class Calibrated:
         more = [f"  and {len(self.table) - SHOWN} more, of larger p"] if len(self.table) > SHOWN else []
         said = [self.outcome] if not self.ok else []
         end = [*self.settings["notes"], *said, verdict(self)]
-        return "\n".join([f"{head}, {self.draws} draws each", *lines, *more, *(wrap(line) for line in end)])
+        return "\n".join([f"{head}, {self.draws} draws each", *lines, *more, *(wrap(line) for line in [LEGEND, *end])])
 
     __repr__ = __str__
 
@@ -112,15 +123,17 @@ class Calibrated:
 def verdict(found: Calibrated) -> str:
     """Passed, failed or neither, where, and what the ranks' shape says."""
     level = f"alpha = {found.alpha:g} over {2 * len(found.table)} tests (Holm)"
-    if found.passed:
+    if found.state == "passed":
         return f"passed: ranks of all {len(found.table)} quantities are uniform, {level}"
-    if found.state == "undecided":
+    if found.too_few:
         # The ECDF's smallest p: 2 / (L + 1)^n.
         least = math.ceil(math.log(4 * len(found.table) / found.alpha) / math.log(found.draws + 1))
         return (
             f"too few data sets to tell: no ranks of {len(found.ranks)} data sets could fail, {level}; raise "
             f"data_sets, to {least} at the very least (100 is usual)"
         )
+    if found.state == "undecided":
+        return f"no verdict: no fit is ok, though no ranks differ from uniform ones, {level}; mend the fits first"
     bad = found.table.index[found.table["p_holm"] <= found.alpha]
     worst = found.table["p_holm"].idxmin()
     return (
@@ -147,15 +160,16 @@ class Seen:
 
     def __init__(self) -> None:
         self.ranks: dict[int, Ranked] = {}
-        self.notes = {"diverged": 0, "apart": 0}
+        self.diverged = 0
+        self.flags: Counter[str] = Counter()  # fits that are not ok, by the beginning of what is said of them
 
     def add(self, index: int, fit: Posterior, ranks: Ranked) -> None:
         """One more data set's."""
         self.ranks[index] = ranks
         diverging = fit.stats.get("diverging")
-        self.notes["diverged"] += diverging is not None and bool(diverging.any())
-        if fit.kind == "markov" and fit.shape[0] > 1 and "lp" in fit.stats:
-            self.notes["apart"] += not float(rhat(to_numpy(fit.stats["lp"]))) < 1.1
+        self.diverged += diverging is not None and bool(diverging.any())
+        if said := flag(fit):
+            self.flags[said] += 1
 
     def judged(
         self, problem: str, method: str, draws: int, alpha: float, reason: str, settings: dict[str, Any]
@@ -173,22 +187,35 @@ class Seen:
             wrong.append(f"draws of {broken} data sets are not finite")
         return Calibrated(
             problem, method, draws, alpha, labels, ranks, kept, table(ranks, labels, draws, alpha),
-            "; ".join(wrong) or "ok", settings | {"notes": self._notes(kept, draws)},
+            "; ".join(wrong) or "ok", settings | {"notes": self._notes(kept, draws), "flagged": self.flags.total()},
         )  # fmt: skip
 
     def _notes(self, kept: NDArray[np.int64], draws: int) -> list[str]:
-        """What leaves the test right, but may explain what it finds."""
+        """What may explain what the test finds."""
         count, out = len(self.ranks), []
         if short := int((kept < draws).sum()):
             out.append(
                 f"{short} of {count} data sets have fewer than {draws} effective draws (least {kept.min()}) and are "
                 "ranked among those: raise thin"
             )
-        if self.notes["diverged"]:
-            out.append(f"draws diverged in {self.notes['diverged']} of {count} data sets")
-        if self.notes["apart"]:
-            out.append(f"chains disagree (R-hat of lp above 1.1) in {self.notes['apart']} of {count} data sets")
+        if self.diverged:
+            out.append(f"draws diverged in {self.diverged} of {count} data sets")
+        if self.flags:
+            said, times = self.flags.most_common(1)[0]
+            most = said if times == self.flags.total() else f"{said} ({times})"
+            out.append(f"{self.flags.total()} of {count} fits are not ok: {most}")
         return out
+
+
+def flag(fit: Posterior) -> str:
+    """The beginning of what is not ok about a fit, or "".
+
+    The limits of a sampler's verdict are for long runs, and few effective draws leave ranks right: chains must agree.
+    """
+    if fit.kind != "markov":
+        return "" if fit.ok else fit.outcome.partition(":")[0].partition(";")[0]
+    apart = fit.shape[0] > 1 and "lp" in fit.stats and not float(rhat(to_numpy(fit.stats["lp"]))) < 1.1
+    return APART if apart else ""
 
 
 def _simulations(count: int, alpha: float) -> int:

@@ -55,7 +55,7 @@ def sbc(
     Parameters are drawn from the model's own prior and y from the model given them and x; the method is fitted to each
     y, and the true value of every compared quantity is ranked among its draws: f at 20 rows of x_test or fewer,
     scalars such as the noise, and the log likelihood of y. Uniform ranks pass; data sets too few to
-    fail are undecided.
+    fail, and ranks of fits none of which is ok, are undecided.
 
     Samplers run many data sets as one batch, each with chains, step size, mass and trajectory length of its own; none
     waits for another, and the place of one that is done is taken by the next. svi climbs all of them at once, each

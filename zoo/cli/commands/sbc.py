@@ -32,8 +32,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     """Prints the table, draws the picture; returns the exit code: 0 where the method passes, else 1.
 
-    1 is for a method that fails, too few data sets to tell, and a run that was cut short or has draws that are not
-    finite; 2, as for every command, for a wrong name or value.
+    1 is for a method that fails, too few data sets to tell, fits none of which is ok, and a run that was cut short or
+    has draws that are not finite; 2, as for every command, for a wrong name or value.
     """
     for given, known, kind in ((args.name, catalogue.models(), "model"), (args.method, catalogue.methods(), "method")):
         if given not in known:
