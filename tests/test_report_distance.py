@@ -324,11 +324,19 @@ def test_a_gold_that_is_not_one_is_said() -> None:
     short = cases.line_fit(shape=(2, 50))
     poor = zoo.compare(short, fast)
     assert "effective draws" in str(poor)
-    assert "agrees" not in poor.sentences[0]
+    assert poor.frame["verdict"].tolist() == ["gold", "not judged"]
+    (said,) = poor.sentences
+    assert said.startswith("No fit is judged, as gold is not good enough to be one: gold has ")
     apart = dataclasses.replace(gold, draws={n: v.clone() for n, v in gold.draws.items()})
     apart.draws["w"][0] += 3
     assert "chains disagree" in str(zoo.compare(apart, fast))
     assert not zoo.compare(gold, fast).notes
+    wrong = cases.line_fit(method="svi", kind="iid", seed=1, sd=0.1, mean=1.3, outcome="not converged: raise steps")
+    judged = str(zoo.compare(bad, wrong))
+    assert "over-confident" not in judged
+    assert "wrong" not in judged
+    assert "svi: Not ok: not converged" in judged
+    assert zoo.compare(gold, wrong).frame.loc[1, "verdict"] == "over-confident, wrong"
     stuck = dataclasses.replace(fast, outcome="not converged: raise steps or lower lr")
     assert "Not ok: not converged" in zoo.compare(gold, stuck).sentences[0]
 
@@ -371,6 +379,11 @@ def test_another_prior_or_model_is_said_below_the_table() -> None:
     assert note.startswith("exact 3 has prior_scale=3.0 (gold: 1.0)")
     assert note in str(zoo.compare(gold, spelled, wide)).replace("\n  ", " ")
     assert zoo.compare(gold, gold, wide).frame.loc[1, "verdict"] == "agrees"
+    far = dataclasses.replace(wide, draws={name: value + 9 for name, value in wide.draws.items()})
+    found = zoo.compare(gold, far)
+    assert found.frame["verdict"].tolist() == ["gold", "not judged"]
+    assert found.sentences[0].startswith("exact 2: not judged, being another posterior than gold's (")
+    assert "wrong" in zoo.compare(gold, dataclasses.replace(far, problem=gold.problem)).frame.loc[1, "verdict"]
     other = dataclasses.replace(wide, problem=dataclasses.replace(wide.problem, name="mine"))
     (note,) = zoo.compare(gold, other).notes
     assert "model mine, gold of linear_regression" in note

@@ -25,6 +25,7 @@ from zoo.report.page.again import again
 from zoo.report.page.asked import formula
 from zoo.report.page.subject import subject
 from zoo.report.page.tags import Html, tag
+from zoo.report.page.verdicts import headline
 from zoo.report.table import cells, joint_cells
 
 VOID = ("img", "meta")
@@ -148,6 +149,14 @@ def test_the_verdict_and_the_tables_are_those_of_compare(written: Path, fits: li
         for cell in [*head, *(cell for row in rows for cell in row)]:
             assert cell in shown
         assert words[0] in reader.text
+
+
+def test_no_fit_is_judged_against_a_poor_gold() -> None:
+    """Twin: the same fit against a gold that is good enough."""
+    gold, narrow = cases.line_fit(), cases.line_fit(method="svi", kind="iid", seed=1, sd=0.1)
+    said = headline(subject([dataclasses.replace(gold, outcome="interrupted after 250 draws"), narrow]))
+    assert said == "1 of 2 fits ended ok. No fit is judged against nuts, which is not good enough to be gold."
+    assert headline(subject([gold, narrow])).endswith("Against nuts: 1 over-confident.")
 
 
 def test_the_scores_are_those_of_scores(written: Path, fits: list[zoo.Posterior]) -> None:

@@ -21,6 +21,7 @@ from .table import joint_table, sentence, table, wrap
 OVER_CONFIDENT, UNDER_CONFIDENT, WRONG = 0.8, 1.25, 0.5
 # Fewer effective draws of gold tell little.
 LEAST_ESS = 400
+NOT_JUDGED = "not judged"
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -40,15 +41,21 @@ class Comparison:
         sites: One row a method and coordinate: the same distances for each.
         notes: What to know before believing any of it: of gold, of fits of another model or of other
             hyperparameters (they may be compared, but no distance is then a method's error), of missing scores.
+        poor: Why gold is not good enough to judge by, or "". No fit is judged then, the distances stay.
     """
 
     frame: pd.DataFrame
     sites: pd.DataFrame
     notes: tuple[str, ...] = ()
+    poor: str = ""
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """One sentence for each approximation."""
+        """One sentence for each approximation; one for all of them where gold is too poor, and what is not ok."""
+        if self.poor:
+            rows = self.frame.to_dict("records")[1:]
+            bad = [f"{row['method']}: Not ok: {row['outcome']}" for row in rows if row["outcome"] != "ok"]
+            return (f"No fit is judged, as gold is not good enough to be one: {self.poor}", *bad)
         return tuple(sentence(row, self.sites) for row in self.frame.to_dict("records")[1:])
 
     def __str__(self) -> str:
@@ -65,7 +72,8 @@ def compare(gold: Posterior | Gold, *others: Posterior) -> Comparison:
     where there are none, and identifiable scalars: `problem.compare` and scalar latents with a bounded
     support; against a gold file at its probes, 20 of the test inputs. Verdicts: over-confident where the median
     ratio of sds is below 0.8, under-confident above 1.25, wrong where a mean is more than 0.5 gold sds off
-    anywhere, else "agrees".
+    anywhere, else "agrees"; "not judged" for a fit of another posterior, and for all where gold is a run that is not
+    good enough: not ok, of fewer than 400 effective draws, or with chains that disagree.
 
     Args:
         gold: The posterior to trust, by a long run of nuts or by exact; or a gold file: zoo.find_gold(problem).
@@ -76,7 +84,7 @@ def compare(gold: Posterior | Gold, *others: Posterior) -> Comparison:
             hyperparameters are said below the table.
         TypeError: For things that are not posteriors.
     """
-    troubles: tuple[str, ...] = ()
+    poor = ""
     fits = others if isinstance(gold, Gold) else (gold, *others)
     check_posteriors("compare", *fits)
     labels = _labels(fits)
@@ -88,20 +96,20 @@ def compare(gold: Posterior | Gold, *others: Posterior) -> Comparison:
         others = tuple(at_probes(fit, gold) for fit in others)
     else:
         truth = judge(labels[0], gold)
-        troubles = _notes(truth.row, gold)
+        poor = _poor(truth.row, gold)
         foot = [difference(label, fit, gold) for label, fit in zip(labels, fits, strict=True)]
     rows, sites = [truth.row | {"verdict": "gold"}], []
-    for label, fit in zip(own, others, strict=True):
+    for label, fit, differs in zip(own, others, foot[len(foot) - len(own) :], strict=True):
         mine = judge(label, fit)
         names = _in_common(mine, truth)
         part = _distances(mine, truth, names)
         sites.append(part)
         rows.append(mine.row | _summary(part) | _jointly(mine, truth, names))
-        if troubles and rows[-1]["verdict"] == "agrees":
-            rows[-1]["verdict"] = "not judged"  # a poor gold may hide a difference
+        if poor or differs:
+            rows[-1]["verdict"] = NOT_JUDGED
     frame = pd.DataFrame(rows).reindex(columns=COLUMNS)
-    notes = (*troubles, *filter(None, foot), *([truth.row["unscored"]] if truth.row["unscored"] else []))
-    return Comparison(frame, pd.concat(sites, ignore_index=True) if sites else pd.DataFrame(), notes)
+    notes = (*filter(None, foot), *([truth.row["unscored"]] if truth.row["unscored"] else []))
+    return Comparison(frame, pd.concat(sites, ignore_index=True) if sites else pd.DataFrame(), notes, poor)
 
 
 def _check_data(gold: Posterior | Gold, labels: list[str], fits: tuple[Posterior, ...]) -> None:
@@ -179,7 +187,8 @@ def _summary(part: pd.DataFrame) -> dict[str, Any]:
     return out | {"verdict": ", ".join(verdict) or "agrees"}
 
 
-def _notes(row: dict[str, Any], gold: Posterior) -> tuple[str, ...]:
+def _poor(row: dict[str, Any], gold: Posterior) -> str:
+    """Why gold is too poor to judge by, and what to do; "" where it is not."""
     out = []
     if not gold.ok:
         out.append(f"gold ({row['method']}) is not ok: {gold.outcome}. Trust no distance to it.")
@@ -187,4 +196,4 @@ def _notes(row: dict[str, Any], gold: Posterior) -> tuple[str, ...]:
         out.append(f"gold has {row['min_ess']:.0f} effective draws: ask for more draws (at least {LEAST_ESS}).")
     if row["rhat_f"] > 1.05:
         out.append(f"gold's chains disagree: R-hat of f is {row['rhat_f']:.2f}. Run it longer.")
-    return tuple(out)
+    return " ".join(out)

@@ -140,7 +140,7 @@ def sentence(row: dict[str, Any], sites: pd.DataFrame) -> str:
     if "wrong" in row["verdict"]:
         parts.append(f"wrong ({worst['coordinate']} is {number(abs(worst['off']))} gold sds off)")
     if not parts:
-        agrees = "agrees with gold" if row["verdict"] == "agrees" else "not judged, as this gold is too poor"
+        agrees = "agrees with gold" if row["verdict"] == "agrees" else "not judged, being another posterior than gold's"
         parts.append(
             f"{agrees} (median sd ratio {number(row['sd_ratio'])}, largest difference of means "
             f"{number(row['off'])} gold sds, at {worst['coordinate']})"

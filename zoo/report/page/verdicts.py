@@ -33,6 +33,8 @@ def headline(about: Subject) -> str:
     if about.comparison is None:
         return f"{ended}; there is nothing to compare with."
     rows = about.comparison.frame.to_dict("records")
+    if about.comparison.poor:
+        return f"{ended}. No fit is judged against {rows[0]['method']}, which is not good enough to be gold."
     counts: dict[str, int] = {}
     for row in rows[1:]:
         counts[str(row["verdict"])] = counts.get(str(row["verdict"]), 0) + 1
