@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import zoo
+from zoo.report.finite import NotFiniteError
 from zoo.report.gold import folder, open_gold
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -77,7 +78,10 @@ def row(problem: zoo.Problem, gold: Any, label: str, options: dict[str, Any], en
         fit = zoo.run(problem, method, seed=0, progress=False, **given, **options)
     except (ValueError, TypeError, RuntimeError) as error:
         return {"none": f"refused: {str(error).split('. ')[0]}"}
-    found = zoo.compare(gold, fit).frame.to_dict("records")[1]
+    try:
+        found = zoo.compare(gold, fit).frame.to_dict("records")[1]
+    except NotFiniteError:
+        return {"none": f"diverged; {fit.outcome.partition(':')[0]}"}
     if not math.isfinite(found["off"]):
         return {"none": f"diverged; {fit.outcome.partition(':')[0]}"}
     out = {name: None if found[name] != found[name] else float(f"{found[name]:.4g}") for name in MEASURED}

@@ -16,6 +16,7 @@ from scipy import stats
 
 import zoo
 from tests import report_cases as cases
+from tests.refusals import refused
 from tests.small_models import two_weights
 from zoo.core.quantities import quantities, thin
 from zoo.report import marginals, scores
@@ -415,3 +416,22 @@ def test_missing_scores_have_a_reason() -> None:
     assert "agrees" in found.sentences[0]
     assert np.isnan(found.frame["rmse"]).all()
     assert not zoo.compare(*fits()).notes
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_draws_that_are_not_finite_are_refused_by_name(value: float, tmp_path: Path) -> None:
+    """In compare on either side, scores and report. Twin: the same fit without that draw."""
+    gold, good = fits()
+    bad = dataclasses.replace(good, draws={name: v.clone() for name, v in good.draws.items()})
+    bad.draws["w"][0, 3] = value
+    said = r"svi: f\[\d\] is not finite in 1 of 1000 draws .*Leave that row out of the inputs, or run"
+    for call in (
+        lambda: zoo.compare(gold, bad),
+        lambda: zoo.compare(bad, gold),
+        lambda: zoo.scores(bad),
+        lambda: zoo.write_report([gold, bad], tmp_path / "page.html"),
+        lambda: zoo.write_report(bad, tmp_path / "page.html"),
+    ):
+        refused(call, said)
+    assert zoo.compare(gold, good).frame["verdict"].tolist() == ["gold", "agrees"]
+    assert np.isfinite(zoo.scores(good)["rmse"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.util
 import json
 from pathlib import Path
@@ -9,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from zoo.report.gold import folder
+import zoo
+from zoo.report.gold import folder, open_gold
 
 ROOT = Path(__file__).parents[1]
 # How far a re-run may be off: Monte Carlo errors of 1,000 effective draws, five times over; a share of the value.
@@ -54,6 +56,20 @@ def test_samplers_agree_and_points_are_over_confident() -> None:
         assert rows["chees"]["verdict"] == "agrees"
         assert rows["map"]["sd_ratio"] < 0.1
         assert "over-confident" in rows["map"]["verdict"]
+
+
+def test_draws_that_are_not_finite_make_a_row_that_diverged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twin: the run as it is."""
+    problem, gold, right = zoo.load("coin_flip"), open_gold("coin_flip"), zoo.run
+
+    def diverging(*args: Any, **options: Any) -> zoo.Posterior:
+        fit = right(*args, **options)
+        draws = {name: value * float("inf") for name, value in fit.draws.items()}
+        return dataclasses.replace(fit, draws=draws, outcome="not converged: lower step_size")
+
+    assert make.row(problem, gold, "exact", {})["verdict"] == "agrees"
+    monkeypatch.setattr(zoo, "run", diverging)
+    assert make.row(problem, gold, "exact", {}) == {"none": "diverged; not converged"}
 
 
 @pytest.mark.slow

@@ -80,8 +80,8 @@ def compare(gold: Posterior | Gold, *others: Posterior) -> Comparison:
         others: What is compared with it, any methods.
 
     Raises:
-        ValueError: For posteriors of different data, or with nothing in common to compare. Other models and
-            hyperparameters are said below the table.
+        ValueError: For posteriors of different data, with nothing in common to compare, or with draws of what is
+            compared that are not finite. Other models and hyperparameters are said below the table.
         TypeError: For things that are not posteriors.
     """
     poor = ""

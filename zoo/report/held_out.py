@@ -13,11 +13,13 @@ from zoo.core.diagnostics import weighted_mean
 from zoo.core.layout import layout, row_latents
 from zoo.core.posterior import Posterior
 from zoo.core.problem import Data
+from zoo.core.quantities import quantities
 from zoo.core.tensors import to_numpy
 from zoo.data.files import is_table
 from zoo.data.ready import new_inputs, new_rows
 
 from .agreement import entropy, probabilities
+from .finite import check_finite
 from .importance import integrated
 from .marginals import equally_weighted
 from .repeated import repeated
@@ -66,6 +68,7 @@ def held_out(posterior: Posterior, data: Any = None) -> Rows:
     """
     x, y, on = _chosen(posterior.problem.data, data)
     predicted = posterior.predict(x)
+    check_finite(posterior.method, quantities(posterior, predicted))
     weights = _weights(posterior)
     p, family = probabilities(posterior, predicted), layout(posterior).family
     target = to_numpy(units.targets(units.of(posterior.problem.data, family), y.double()))

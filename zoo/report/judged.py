@@ -16,6 +16,7 @@ from zoo.core.tensors import to_numpy
 from .agreement import probabilities
 from .density_ratio import density_facts
 from .differences import unscored
+from .finite import check_finite
 from .joint import Draws, Part
 from .marginals import marginal
 from .scores import headline
@@ -55,6 +56,7 @@ def judge(label: str, fit: Posterior) -> Judged:
     """
     predicted = fit.predict(test_inputs(fit))
     found = quantities(fit, predicted)
+    check_finite(label, found)
     seconds = float(sum(fit.seconds.values()))
     facts, missing = density_facts(fit)
     row = {

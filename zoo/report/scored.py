@@ -106,7 +106,8 @@ def scores(posterior: Posterior, data: Any = None, *, ood: Any = None) -> Scores
 
     Raises:
         TypeError: For what is no posterior, and data of another kind.
-        ValueError: For a problem on a dict, rows without targets, or rows standardised otherwise.
+        ValueError: For a problem on a dict, rows without targets, draws of f that are not finite, or rows standardised
+            otherwise.
     """
     check_posteriors("scores", posterior)
     rows = held_out(posterior, data)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,10 @@ from zoo.core.posterior import Posterior, check_posteriors
 from ..canvas import labels
 from ..distance import Comparison, compare
 from ..files import open as open_fit
+from ..finite import NotFiniteError, check_fit
 from ..gold import Gold, find_gold
 
+log = logging.getLogger("zoo")
 Source = Posterior | Gold | str | Path
 
 
@@ -71,6 +74,8 @@ def subject(given: Source | Sequence[Source]) -> Subject:
         gold, missing = _gold_of(fits[0])
     comparison, missing = (None, missing) if missing else _compared(gold, fits)
     numbered = _numbered([fit.method for fit in fits])
+    if comparison is None:
+        _check_finite(numbered, fits)
     return Subject(tuple(fits), numbered, tuple(labels(fits)), files, gold, comparison, missing)
 
 
@@ -84,8 +89,21 @@ def _gold_of(fit: Posterior) -> tuple[Gold | None, str]:
 def _compared(gold: Gold | None, fits: Sequence[Posterior]) -> tuple[Comparison | None, str]:
     try:
         return compare(*fits) if gold is None else compare(gold, *fits), ""
+    except NotFiniteError:
+        raise
     except Exception as error:  # a fit that lacks something must not cost the page
         return None, " ".join(str(error).split()) or type(error).__name__
+
+
+def _check_finite(names: Sequence[str], fits: Sequence[Posterior]) -> None:
+    """What `compare` checks, for fits that are not compared."""
+    for name, fit in zip(names, fits, strict=True):
+        try:
+            check_fit(name, fit)
+        except NotFiniteError:
+            raise
+        except Exception as error:  # a fit that lacks something must not cost the page
+            log.debug("report: %s is not checked (%s)", name, error)
 
 
 def _numbered(names: Sequence[str]) -> tuple[str, ...]:

@@ -42,7 +42,8 @@ def write_report(fits: Source | Sequence[Source], to: str | Path = "report.html"
         The path.
 
     Raises:
-        ValueError: For no fit, fits of different data, and a path that is a folder or in a folder that isn't there.
+        ValueError: For no fit, fits of different data, draws that are not finite (of f, say), and a path that is a
+            folder or in a folder that isn't there.
         TypeError: For things that are no fits.
         OSError: For a page that can't be written; said before anything is drawn.
     """
