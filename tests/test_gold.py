@@ -285,3 +285,12 @@ def test_what_gold_does_not_cover_is_refused_at_once(capsys: pytest.CaptureFixtu
     words = " ".join(capsys.readouterr().out.split())
     assert "lenet's last layer alone" in words
     assert "codes belong to single rows" in words
+
+
+def test_find_gold_takes_a_name_and_says_what_gold_does_not_cover() -> None:
+    """Twin: a small model without gold is sent to nuts."""
+    assert find_gold("linear_regression").facts == find_gold(zoo.load("linear_regression")).facts
+    refused(lambda: find_gold(3), "must be a zoo.Problem or a model's name, got int", error=TypeError)  # type: ignore[arg-type]
+    said = refused(lambda: find_gold("vae"), "gold does not cover vae: every row has a", error=FileNotFoundError)
+    assert "nuts" not in said
+    refused(lambda: find_gold(zoo.load("coin_flip", a=3.5)), "'nuts'", error=FileNotFoundError)

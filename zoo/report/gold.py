@@ -18,8 +18,11 @@ from torch import Tensor
 import zoo
 from zoo.core.problem import Data, Problem
 
+from .gold_covers import check_covered
+
 FORMAT = 1
 PROBES = 20
+NUMBERS = 16_000  # draws of a gold run: 16 chains of 1,000
 # What a file stores beside what is compared.
 ONLY_JUDGED = ("lp", "log ")
 
@@ -115,17 +118,30 @@ def open_gold(name: str | Path) -> Gold:
     return Gold(facts)
 
 
-def find_gold(problem: Problem) -> Gold:
+def find_gold(problem: Problem | str) -> Gold:
     """The gold of a problem: of the same model, data and hyperparameters, whatever either is called.
+
+    Args:
+        problem: A problem, or a model's name, which is loaded with its defaults.
 
     Raises:
         FileNotFoundError: Where there is none.
+        TypeError: For what is neither.
     """
+    problem = zoo.load(problem) if isinstance(problem, str) else problem
+    if not isinstance(problem, Problem):
+        raise TypeError(
+            f"problem must be a zoo.Problem or a model's name, got {type(problem).__name__}. Make one: zoo.load(name)."
+        )
     wanted = key(problem)
     for path in sorted(folder().glob("*.json")):
         found = open_gold(path)
         if (found.facts["model"], found.facts["data"]["hash"], found.facts["hyper"]) == wanted:
             return found
+    try:
+        check_covered(problem, NUMBERS)
+    except ValueError as error:
+        raise FileNotFoundError(f"there is no gold for {problem.name}: {error}") from None
     raise FileNotFoundError(
         f"there is no gold for {problem.name} on data {problem.hash} with {problem.hyper or 'its defaults'}. Run your "
         "own gold standard: zoo.compare(zoo.run(problem, 'nuts'), fit)."
