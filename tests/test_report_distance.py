@@ -435,3 +435,10 @@ def test_draws_that_are_not_finite_are_refused_by_name(value: float, tmp_path: P
         refused(call, said)
     assert zoo.compare(gold, good).frame["verdict"].tolist() == ["gold", "agrees"]
     assert np.isfinite(zoo.scores(good)["rmse"])
+
+
+def test_k_hat_of_equal_ratios_is_explained() -> None:
+    """Twin: no word of it where no fit has it."""
+    exact = zoo.run("linear_regression", "exact", draws=500)
+    assert "k-hat -inf: p/q is the same at all draws" in " ".join(str(zoo.compare(exact, exact)).split())
+    assert "-inf" not in str(zoo.compare(*fits()))

@@ -75,6 +75,8 @@ def joint_cells(frame: pd.DataFrame) -> tuple[list[str], list[list[str]], str, s
         return [], [], "", ""
     rows = [[row["method"][:14], *(number(row[n], 3) for n in shown)] for row in frame.to_dict("records")]
     legend = "; ".join(f"{short}: {JOINT[name][1]}" for name, short in shown.items())
+    if (frame["khat"] == -math.inf).any():
+        legend += "; k-hat -inf: p/q is the same at all draws, q is p"
     if "sw2" in shown:
         legend += "; SW2 to p are of all coordinates jointly, in gold sds"
     return ["method", *shown.values()], rows, f"{legend}.", _missing(frame, list(shown.values()))
