@@ -20,6 +20,7 @@ from tests.refusals import refused
 from tests.small_models import two_weights
 from zoo.core.quantities import quantities, thin
 from zoo.report import marginals, scores
+from zoo.report.differences import difference
 from zoo.report.marginals import marginal
 from zoo.report.table import number
 
@@ -442,3 +443,20 @@ def test_k_hat_of_equal_ratios_is_explained() -> None:
     exact = zoo.run("linear_regression", "exact", draws=500)
     assert "k-hat -inf: p/q is the same at all draws" in " ".join(str(zoo.compare(exact, exact)).split())
     assert "-inf" not in str(zoo.compare(*fits()))
+
+
+def test_hyperparameters_of_q_alone_make_no_other_posterior() -> None:
+    """mc_dropout's rate, and gaussian_dropout, which has the same model. Twin: another prior scale."""
+    options = {"steps": 30, "draws": 20, "engine": "eager", "seed": 0}
+    fits = [
+        zoo.run(zoo.load(name, hidden=3, n=20, **hyper), "svi", **options)
+        for name, hyper in (
+            ("mc_dropout", {}),
+            ("mc_dropout", {"p": 0.3}),
+            ("gaussian_dropout", {}),
+            ("mc_dropout", {"prior_scale": 3.0}),
+        )
+    ]
+    said = [difference("it", fit, fits[0]) for fit in fits]
+    assert said[:3] == ["", "", ""]
+    assert "prior_scale=3.0" in said[3]

@@ -11,6 +11,8 @@ from zoo.core.layout import defaults
 from zoo.core.posterior import Posterior
 from zoo.core.problem import Data
 
+from .gold import model_of
+
 # A hyperparameter that one of two fits does not know: a file carries no defaults of a user's model.
 UNKNOWN = object()
 
@@ -26,14 +28,15 @@ def difference(label: str, fit: Posterior, gold: Posterior) -> str:
         gold: The one it is compared with, on the same data.
     """
     mine, other = fit.problem, gold.problem
-    if mine.name != other.name:
+    (own_name, own_q), (other_name, other_q) = model_of(mine), model_of(other)
+    if mine.name != other.name and own_name != other_name:
         return (
             f"{label} is of the model {mine.name}, gold of {other.name}: two posteriors are compared, and their "
             "distance is no error of a method."
         )
     known = defaults(mine.model) | defaults(other.model)
     changed = []
-    for name in sorted({*mine.hyper, *other.hyper}):
+    for name in sorted({*mine.hyper, *other.hyper} - {*own_q, *other_q}):
         here, there = (hyper.get(name, known.get(name, UNKNOWN)) for hyper in (mine.hyper, other.hyper))
         if here is not UNKNOWN and there is not UNKNOWN and not _equal(here, there):
             changed.append(f"{name}={_text(here)} (gold: {_text(there)})")

@@ -148,16 +148,20 @@ def find_gold(problem: Problem | str) -> Gold:
     )
 
 
+def model_of(problem: Problem) -> tuple[str, tuple[str, ...]]:
+    """The model's name, the same for all files of one posterior, and the hyperparameters that are of its q alone."""
+    file = getattr(problem.model, "__module__", "").removeprefix("zoo.")
+    module = getattr(zoo, file) if file in zoo.names() else None
+    return getattr(module, "SAME_MODEL_AS", file) if module else problem.name, getattr(module, "OF_Q", ())
+
+
 def key(problem: Problem) -> tuple[str, str, dict[str, Any]]:
     """What makes two posteriors one: the model (its file), the data's numbers, hyperparameters that are not defaults.
 
     A model file may say that its model is that of another, SAME_MODEL_AS = "mc_dropout", and which hyperparameters
     are of its q alone, OF_Q = ("p", "where").
     """
-    file = getattr(problem.model, "__module__", "").removeprefix("zoo.")
-    module = getattr(zoo, file) if file in zoo.names() else None
-    name = getattr(module, "SAME_MODEL_AS", file) if module else problem.name
-    of_q = getattr(module, "OF_Q", ())
+    name, of_q = model_of(problem)
     defaults = {n: p.default for n, p in inspect.signature(problem.model).parameters.items()}
     hyper = {n: v for n, v in problem.hyper.items() if n not in of_q and (n not in defaults or defaults[n] != v)}
     return name, problem.hash, json.loads(json.dumps(hyper, default=str))
