@@ -446,7 +446,7 @@ def test_k_hat_of_equal_ratios_is_explained() -> None:
 
 
 def test_hyperparameters_of_q_alone_make_no_other_posterior() -> None:
-    """mc_dropout's rate, and gaussian_dropout, which has the same model. Twin: another prior scale."""
+    """mc_dropout's rate, and gaussian_dropout, which has the same model. Twin: another length scale."""
     options = {"steps": 30, "draws": 20, "engine": "eager", "seed": 0}
     fits = [
         zoo.run(zoo.load(name, hidden=3, n=20, **hyper), "svi", **options)
@@ -454,9 +454,9 @@ def test_hyperparameters_of_q_alone_make_no_other_posterior() -> None:
             ("mc_dropout", {}),
             ("mc_dropout", {"p": 0.3}),
             ("gaussian_dropout", {}),
-            ("mc_dropout", {"prior_scale": 3.0}),
+            ("mc_dropout", {"length_scale": 3.0}),
         )
     ]
     said = [difference("it", fit, fits[0]) for fit in fits]
     assert said[:3] == ["", "", ""]
-    assert "prior_scale=3.0" in said[3]
+    assert "length_scale=3.0" in said[3]
