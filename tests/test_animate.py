@@ -269,7 +269,9 @@ def test_the_command_writes_the_page(tmp_path: Path, capsys: pytest.CaptureFixtu
         (["mh", "-t", "bananna"], "unknown target 'bananna'. Did you mean 'banana'? Known: banana, double_well,"),
         (["mh", "-t", ","], "animate needs at least one of the targets: banana, double_well, funnel, ring."),
         (["mh", "--draws", "0"], "draws must be a whole number from 1 to 5000, got 0. Usual: 250."),
-        (["mh", "-o", "nowhere/x.html"], "the page must be in an existing folder, got 'nowhere/x.html'."),
+        (["mh", "-o", "nowhere/x.html"], "nowhere/x.html can't be written: there is no folder"),
+        (["mh", "-o", "."], "path must be a file, got the folder ."),
+        (["mh", "-o", "/dev/null"], "path must be a file, got /dev/null, a device or pipe."),
     ],
 )
 def test_what_cannot_be_is_refused_in_one_line(

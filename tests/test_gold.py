@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import os
 import tempfile
 from pathlib import Path
 
@@ -294,3 +295,11 @@ def test_find_gold_takes_a_name_and_says_what_gold_does_not_cover() -> None:
     said = refused(lambda: find_gold("vae"), "gold does not cover vae: every row has a", error=FileNotFoundError)
     assert "nuts" not in said
     refused(lambda: find_gold(zoo.load("coin_flip", a=3.5)), "'nuts'", error=FileNotFoundError)
+
+
+def test_no_file_takes_the_place_of_a_pipe(coin: Gold, tmp_path: Path) -> None:
+    pipe = tmp_path / "coin.json"
+    os.mkfifo(pipe)
+    with pytest.raises(ValueError, match="a device or pipe"):
+        write_gold(coin, pipe)
+    assert pipe.is_fifo()

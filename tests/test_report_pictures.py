@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -86,13 +87,11 @@ def test_no_file_is_left_half_written(tmp_path: Path, monkeypatch: pytest.Monkey
     old = tmp_path / "a.png"
     old.write_bytes(b"what was there")
 
-    def full(self: Path, content: bytes) -> int:
-        with self.open("wb") as file:
-            file.write(content[:10])
+    def full(descriptor: int) -> None:
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(Path, "write_bytes", full)
+        patch.setattr("os.fsync", full)
         refused(lambda: zoo.plot(fit, "band", old), "a.png can't be written: No space left", error=OSError)
     assert [p.name for p in tmp_path.iterdir()] == ["a.png"]
     assert old.read_bytes() == b"what was there"
@@ -104,6 +103,19 @@ def test_paths_are_judged_before_any_work(tmp_path: Path, monkeypatch: pytest.Mo
     refused(lambda: zoo.plot(fit, "band", tmp_path / "a.nc"), r"ends in \.nc", r"Name it a\.png")
     refused(lambda: zoo.plot(fit, "band", tmp_path / "no" / "a.png"), "there is no folder", "Make it first")
     refused(lambda: zoo.plot(fit, "band", tmp_path), "got the folder", "Add a name")
+
+
+def test_no_picture_takes_the_place_of_a_device_or_a_pipe(tmp_path: Path) -> None:
+    fit = cases.line_fit(one_input())
+    pipe = tmp_path / "pipe.png"
+    os.mkfifo(pipe)
+    link = tmp_path / "link.png"
+    link.symlink_to(os.devnull)
+    for path in (pipe, link):
+        refused(lambda path=path: zoo.plot(fit, "band", path), "a device or pipe", r"Name a file: picture\.png")
+        refused(lambda path=path: canvas.write(Figure(), path), "a device or pipe")
+    assert pipe.is_fifo()
+    assert link.is_symlink()
 
 
 def test_fits_can_be_told_apart_without_colour() -> None:

@@ -6,8 +6,6 @@ Matplotlib's figures are made directly: no window, no global state, no rcParams.
 from __future__ import annotations
 
 import io
-import os
-import uuid
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,7 +14,10 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from zoo.core.paths import target_file
 from zoo.core.posterior import Posterior
+
+from .files import write_whole
 
 # Dark to light, apart for colour-blind eyes (Okabe and Ito) and, by line style, marker and hatching, without colour.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000")
@@ -137,7 +138,7 @@ def file_format(path: Path) -> str:
     """The format that a path's ending says; checked before any work is done.
 
     Raises:
-        ValueError: For an ending that matplotlib can't write, and a folder that does not exist.
+        ValueError: For an ending that matplotlib can't write, and a folder, device or pipe, which no file can replace.
     """
     kind = path.suffix.removeprefix(".").lower() or "png"
     known = FigureCanvasAgg.get_supported_filetypes()
@@ -145,10 +146,7 @@ def file_format(path: Path) -> str:
         raise ValueError(
             f"{path} ends in .{kind}; pictures are written as {', '.join(sorted(known))}. Name it {path.stem}.png."
         )
-    if path.is_dir():
-        raise ValueError(f"to must be a file, got the folder {path}. Add a name: {path / 'picture.png'}.")
-    if not path.absolute().parent.is_dir():
-        raise ValueError(f"{path} can't be written: there is no folder {path.parent}. Make it first.")
+    target_file(path, "picture.png")
     return kind
 
 
@@ -156,12 +154,5 @@ def write(figure: Figure, path: Path) -> Path:
     """Writes a figure whole or not at all: drawn in memory, then put in its place by one rename."""
     buffer = io.BytesIO()
     figure.savefig(buffer, format=file_format(path), dpi=150)
-    part = path.with_name(f".zoo-{uuid.uuid4().hex}.part")
-    try:
-        part.write_bytes(buffer.getvalue())
-        os.replace(part, os.path.realpath(path))
-    except OSError as error:
-        raise type(error)(f"{path} can't be written: {error.strerror or error}. Choose another folder.") from error
-    finally:
-        part.unlink(missing_ok=True)
+    write_whole(target_file(path), path, buffer.getvalue())
     return path

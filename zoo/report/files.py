@@ -26,6 +26,7 @@ import numpy as np
 import xarray as xr
 
 from zoo.core.local import guide_of
+from zoo.core.paths import target_file
 from zoo.core.posterior import Posterior
 
 from .contents import Groups, pack, unpack
@@ -64,23 +65,6 @@ def save(posterior: Posterior, path: str | Path) -> Path:
     # In memory first: HDF5 brings the process down where a write fails half-way.
     write_whole(target, path, tree.to_netcdf(None, engine="h5netcdf"))
     return path
-
-
-def target_file(path: Path, name: str = "fit.nc") -> Path:
-    """The file that `path` names, links followed; ValueError for what can't be replaced by a file.
-
-    Args:
-        path: Where to.
-        name: What such a file is called, for the advice.
-    """
-    target = Path(os.path.realpath(path))
-    if target.is_dir():
-        raise ValueError(f"path must be a file, got the folder {path}. Add a name: {path / name}.")
-    if target.exists() and not target.is_file():
-        raise ValueError(f"path must be a file, got {path}, a device or pipe. Name a file: {name}.")
-    if not target.parent.is_dir():
-        raise ValueError(f"{path} can't be written: there is no folder {target.parent}. Make it first.")
-    return target
 
 
 def write_whole(target: Path, path: Path, content: Any) -> None:

@@ -25,6 +25,7 @@ from pyro.distributions import constraints
 
 import zoo
 from zoo.core.diagnostics import bfmi, constant
+from zoo.core.paths import target_file
 from zoo.core.posterior import Posterior
 from zoo.core.problem import Problem
 from zoo.core.quantities import Quantity, quantities
@@ -257,5 +258,5 @@ def _joint(quantity: Quantity) -> Any:
 def write_gold(gold: Gold, path: Path) -> Path:
     """Writes the file whole or not at all; returns its path."""
     text = json.dumps(gold.facts, indent=None, separators=(",", ":")).replace(',"', ',\n"')
-    write_whole(path, path, (text + "\n").encode())
+    write_whole(target_file(path, path.name), path, (text + "\n").encode())
     return path

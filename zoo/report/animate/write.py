@@ -7,6 +7,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from zoo.core.paths import target_file
+
+from ..files import write_whole
 from .folders import chosen
 from .payload import payload
 
@@ -53,7 +56,7 @@ def animate(
         The path.
 
     Raises:
-        ValueError: For an unknown sampler or target, a wrong number of draws, or a folder that doesn't exist.
+        ValueError: For an unknown sampler or target, a wrong number of draws, and where the page can't be written.
 
     Source: Ambrogioni, "Hamiltonian Monte Carlo".
     """
@@ -61,7 +64,6 @@ def animate(
     if isinstance(draws, bool) or not isinstance(draws, int) or not 1 <= draws <= MOST_DRAWS:
         raise ValueError(f"draws must be a whole number from 1 to {MOST_DRAWS}, got {draws!r}. Usual: 250.")
     path = Path(to)
-    if not path.absolute().parent.is_dir():
-        raise ValueError(f"the page must be in an existing folder, got {str(to)!r}. Make the folder first.")
-    path.write_text(html(payload(*wanted, draws, seed)), encoding="utf-8")
+    file = target_file(path, "sampler.html")
+    write_whole(file, path, html(payload(*wanted, draws, seed)).encode())
     return path

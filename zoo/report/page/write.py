@@ -11,8 +11,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import zoo
+from zoo.core.paths import target_file
 
-from ..files import target_file, write_whole
+from ..files import write_whole
 from . import asked, pictures, tables, verdicts
 from .again import again
 from .subject import Source, Subject, subject
