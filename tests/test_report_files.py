@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import json
 import logging
 import os
@@ -16,10 +17,12 @@ import numpy as np
 import pytest
 import torch
 import xarray as xr
+from matplotlib.figure import Figure
 
 import zoo
 from tests import report_cases as cases
-from zoo.report import contents, files
+from tests.refusals import refused
+from zoo.report import canvas, contents, files
 from zoo.report.arviz import arviz
 from zoo.report.encode import decode, encode
 
@@ -334,6 +337,17 @@ def test_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyP
         fit.save(tmp_path / "new.nc")
     assert [p.name for p in tmp_path.iterdir()] == ["fit.nc"]
     assert path.read_bytes() == before
+
+
+def test_a_disk_that_is_read_only_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def read_only(*_: Any, **__: Any) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    fit, figure = cases.line_fit(), Figure()
+    monkeypatch.setattr(Path, "open", read_only)
+    monkeypatch.setattr(Path, "unlink", read_only)
+    for write in (lambda: fit.save(tmp_path / "fit.nc"), lambda: canvas.write(figure, tmp_path / "a.png")):
+        refused(write, "can't be written: Read-only file system", "choose a folder", error=OSError)
 
 
 def test_paths_that_cant_be_written(tmp_path: Path) -> None:

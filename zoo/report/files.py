@@ -9,6 +9,7 @@ model. Groups of the zoo's own: zoo_data (the data as given), zoo_history, zoo_p
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import json
@@ -81,7 +82,8 @@ def write_whole(target: Path, path: Path, content: Any) -> None:
         advice = "Free some space, or choose a folder that you may write in."
         raise type(error)(f"{path} can't be written: {error.strerror or error}. {advice}") from error
     finally:
-        part.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # of a disk that can't be written, what was said above is to be heard
+            part.unlink()
 
 
 def open(
