@@ -15,6 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 from matplotlib.container import BarContainer
 from matplotlib.patches import StepPatch
+from matplotlib.text import Text
 
 import zoo
 from tests import report_cases as cases
@@ -155,6 +156,36 @@ def test_several_fits_have_styles_of_their_own(kind: str) -> None:
     artists = stairs(axes) if kind == "density" else wide_lines(axes) if kind == "band" else axes.lines
     found = {f"{dashes(a)} {a.get_marker() if hasattr(a, 'get_marker') else ''}" for a in artists}
     assert len(found) >= 3
+
+
+DOLLARS = "cost_$ (per_$)"
+
+
+@pytest.mark.parametrize("kind", ["band", "surface", "predicted", "forest", "density", "ppc", "pair", "probabilities"])
+def test_dollars_in_names_are_no_mathematics(kind: str) -> None:
+    if kind == "probabilities":
+        named = classified(2, 3)
+        named.data.info.update(classes=[DOLLARS, "b", "c"], y_name=DOLLARS)  # type: ignore[union-attr]
+        fit = made(named)
+    elif kind in ("forest", "density", "pair"):
+        prior = made(two_weights())
+        fit = dataclasses.replace(prior, draws={DOLLARS: torch.randn(2, 60, 2), "tax_$_$": torch.rand(2, 60)})
+    else:
+        names = [DOLLARS, "b_$_$"][: 2 if kind == "surface" else 1]
+        fit = made(regression(len(names), x_names=names, y_name=DOLLARS))
+    figure = zoo.plot(fit, kind, **({"site": [*fit.draws]} if DOLLARS in fit.draws else {}))
+    figure.draw_without_rendering()  # type: ignore[union-attr]
+    shown = [text for text in figure.findobj(Text) if "$" in text.get_text()]  # type: ignore[union-attr]
+    assert shown
+    assert not any(text.get_parse_math() for text in shown)
+
+
+def test_powers_of_ten_stay_powers() -> None:
+    figure = zoo.plot([made(regression(1)), made(regression(1), seed=1)], "convergence")
+    figure.draw_without_rendering()  # type: ignore[union-attr]
+    labels = figure.axes[0].get_xticklabels()  # type: ignore[union-attr]
+    assert any("$" in text.get_text() for text in labels)
+    assert all(text.get_parse_math() for text in labels)
 
 
 def test_fills_are_hatched_apart() -> None:

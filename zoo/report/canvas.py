@@ -6,13 +6,15 @@ Matplotlib's figures are made directly: no window, no global state, no rcParams.
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.text import Text
+from matplotlib.ticker import FixedLocator
 
 from zoo.core.paths import target_file
 from zoo.core.posterior import Posterior
@@ -121,17 +123,30 @@ def legend_above(shown: Sequence[Axes], on: Axes | None) -> None:
     assert figure is not None
     # As many in a row as the width has room for, at 2.6 inches each.
     ncols = max(1, min(len(words), int(figure.get_figwidth() / 2.6)))
-    figure.legend(handles, words, loc="outside upper center", ncols=ncols, frameon=False, fontsize=TICKS)
+    above = figure.legend(handles, words, loc="outside upper center", ncols=ncols, frameon=False, fontsize=TICKS)
+    _literal(above.get_texts())
     return None
 
 
 def dress(axes: Axes) -> None:
-    """Big letters, no box."""
+    """Big letters as they are written, no box."""
     axes.spines[["top", "right"]].set_visible(False)
     axes.tick_params(labelsize=TICKS)
     axes.xaxis.label.set_fontsize(LABEL)
     axes.yaxis.label.set_fontsize(LABEL)
     axes.title.set_fontsize(TITLE)
+    inside = axes.get_legend()
+    _literal([axes.title, axes.xaxis.label, axes.yaxis.label, *axes.texts, *(inside.get_texts() if inside else [])])
+    for axis in (axes.xaxis, axes.yaxis):
+        # Names stand at fixed places; the powers of ten of a logarithmic axis are matplotlib's own mathematics.
+        if isinstance(axis.get_major_locator(), FixedLocator):
+            _literal([label for tick in axis.get_major_ticks() for label in (tick.label1, tick.label2)])
+
+
+def _literal(texts: Iterable[Text]) -> None:
+    """Columns and sites may be called "cost_$ (per_$)": none of our words is mathematics."""
+    for text in texts:
+        text.set_parse_math(False)
 
 
 def file_format(path: Path) -> str:

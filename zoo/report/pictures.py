@@ -95,11 +95,14 @@ def _draw(
     draw = _kind(kind).draw
     given = {name: value for name, value in options.items() if value is not None}
     _check_options(kind, draw, given)
+    given_on = to.get_figure(root=True) if isinstance(to, Axes) else None
+    others = [] if given_on is None else given_on.axes
     panels = list(draw(fits, to if isinstance(to, Axes) else None, **given))
     figure = panels[0].get_figure(root=True)
     assert figure is not None
-    for axes in panels if isinstance(to, Axes) else figure.axes:
-        dress(axes)
+    for axes in figure.axes:
+        if axes is to or axes not in others:
+            dress(axes)
     if path is not None:
         write(figure, path)
     return panels, path
