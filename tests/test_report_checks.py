@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from scipy import stats
@@ -17,6 +18,7 @@ from tests.refusals import refused
 from tests.small_models import location
 from tests.statistics import z_for
 from zoo.report.arviz import arviz, to_arviz
+from zoo.report.predictive_checks import PredictiveCheck
 
 az = arviz()
 ZERO = az.__version__.startswith("0.")
@@ -38,6 +40,14 @@ def regression(noise: torch.Tensor, **info: float) -> zoo.Posterior:
     x = torch.linspace(-1, 1, len(noise), dtype=F64)[:, None]
     data = zoo.Data(x, x[:, 0] + noise, info=info)
     return zoo.run(zoo.load("linear_regression", data, noise=float(noise.std())), "exact", draws=500)
+
+
+def test_large_units_keep_four_digits() -> None:
+    """Prices of about 123,456 and of 4.5e8: each column of the table has four digits or more."""
+    facts = {"site": "y", "statistic": "mean", "observed": 123456.0, "low": 4.567e8, "median": 0.00123449}
+    frame = pd.DataFrame([facts | {"high": 12.3449, "tail": 0.5, "extreme": False}])
+    row = str(PredictiveCheck(frame, 100, "posterior")).splitlines()[1].split()
+    assert row == ["y", "mean", "123456", "4.567e8", "0.001234", "12.34", "0.50"]
 
 
 @pytest.mark.parametrize("prior", [False, True])

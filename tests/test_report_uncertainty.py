@@ -13,7 +13,7 @@ import zoo
 from tests import right_answers as right
 from tests.refusals import refused
 from tests.small_models import location
-from zoo.report.uncertainty import entropies
+from zoo.report.uncertainty import Uncertainty, entropies
 
 F64 = torch.float64
 
@@ -91,3 +91,9 @@ def test_one_draw_has_no_spread_and_one_point_has_none() -> None:
     refused(lambda: zoo.uncertainty(zoo.run(line(), "exact", draws=1)), "at least 2 draws", "got 1")
     assert (zoo.uncertainty(zoo.run(line(), "map", restarts=1)).epistemic == 0).all()
     refused(lambda: zoo.uncertainty("fit.nc"), "takes posteriors", error=TypeError)
+
+
+def test_large_units_keep_four_digits() -> None:
+    """Variances of dollars: 8.765e7 is not 9e7."""
+    found = Uncertainty(np.full(3, 8.765e7), np.full(3, 123456.0))
+    assert "aleatoric 8.765e7, epistemic 123456" in str(found)

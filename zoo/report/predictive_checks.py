@@ -27,7 +27,7 @@ from zoo.core.tensors import to_numpy
 from .groups import stored
 from .marginals import equally_weighted
 from .repeated import repeated
-from .table import number, wrap
+from .table import number, significant, wrap
 
 Array = NDArray[np.float64]
 Statistic = Callable[[Array], Any]
@@ -70,7 +70,10 @@ class PredictiveCheck:
     def __str__(self) -> str:
         head = ["site", "statistic", "observed", "2.5 %", "50 %", "97.5 %", "tail", ""]
         rows = [
-            [r.site, r.statistic, *map(number, (r.observed, r.low, r.median, r.high, r.tail)), "!" if r.extreme else ""]
+            [
+                *(r.site, r.statistic, *map(significant, (r.observed, r.low, r.median, r.high))),
+                *(number(r.tail), "!" if r.extreme else ""),
+            ]
             for r in self._shown().itertuples()
         ]
         widths = [max(len(str(row[i])) for row in [head, *rows]) for i in range(len(head))]

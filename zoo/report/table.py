@@ -24,6 +24,15 @@ def number(value: float, digits: int = 2) -> str:
     return f"{value:.0f}" if abs(value) >= 100 else f"{value:.1f}" if abs(value) >= 10 else f"{value:.{digits}f}"
 
 
+def significant(value: float) -> str:
+    """At least four significant digits, for what is in the data's own units, however large; "-" for missing."""
+    if value != value:
+        return "-"
+    if 1e4 <= abs(value) < 1e6:
+        return f"{value:.0f}"
+    return f"{value:.4g}".replace("e+0", "e").replace("e+", "e").replace("e-0", "e-")
+
+
 def _inside(row: dict[str, Any]) -> str:
     shares = [row[f"in{level}"] for level in (50, 80, 95)]
     return "-" if shares[0] != shares[0] else "/".join(f"{100 * share:.0f}" for share in shares)

@@ -22,7 +22,7 @@ from zoo.core.layout import layout
 from zoo.core.posterior import Posterior, check_posteriors
 from zoo.core.tensors import to_numpy
 
-from .table import number, wrap
+from .table import significant, wrap
 
 Array = NDArray[np.float64]
 
@@ -54,7 +54,7 @@ class Uncertainty:
 
     def __str__(self) -> str:
         found = {f.name.replace("_", " "): getattr(self, f.name) for f in dataclasses.fields(self)}
-        parts = [f"{name} {number(float(v.mean()))}" for name, v in found.items() if v is not None]
+        parts = [f"{name} {significant(float(v.mean()))}" for name, v in found.items() if v is not None]
         return wrap(f"mean over {len(self.aleatoric)} inputs: {', '.join(parts)}")
 
     __repr__ = __str__
