@@ -450,6 +450,18 @@ def test_rank_counts_sum_to_the_draws() -> None:
     refused(lambda: panels(cases.line_fit(shape=(1, 50)), "rank"), "got 1 x 50 of nuts", "chains=4")
 
 
+@pytest.mark.parametrize("kind", ["rank", "acceptance", "trace"])
+def test_many_chains_take_one_line_of_the_legend_and_differ(kind: str) -> None:
+    few, many = (zoo.plot(cases.line_fit(cases.line_problem(d=1), (n, 60)), kind) for n in (4, 16))
+    words = [[t.get_text() for t in figure.legends[0].get_texts() if "chain" in t.get_text()] for figure in (few, many)]  # type: ignore[union-attr]
+    assert words == [[f"chain {c}" for c in range(4)], ["16 chains"]]
+    axes = many.axes[0]  # type: ignore[union-attr]
+    drawn = stairs(axes) if kind == "rank" else axes.lines[:16]
+    styles = [(to_hex(a.get_edgecolor() if kind == "rank" else a.get_color()), dashes(a)) for a in drawn]
+    marks = ["" if kind == "rank" else str(artist.get_marker()) for artist in drawn]
+    assert len(set(zip(styles, marks, strict=True))) == 16
+
+
 def test_forest_ends_are_quantiles() -> None:
     fits = [cases.line_fit(cases.line_problem(x_names=["age", "size"]), seed=i) for i in range(2)]
     w, noise = panels(fits, "forest")

@@ -28,6 +28,8 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 HATCHES = ("", "///", "...", "xx", "\\\\\\")
 TITLE, LABEL, TICKS = 15, 15, 13
 MOST_PANELS = 40
+# With more chains a legend of them takes the room of the picture.
+MOST_CHAINS = 6
 
 
 def colour(place: int) -> str:
@@ -40,6 +42,18 @@ def line(place: int) -> dict[str, Any]:
     again = place // len(LINES)
     style: dict[str, Any] = {"color": colour(place), "linestyle": LINES[place % len(LINES)]}
     return style | ({"marker": MARKERS[(again - 1) % len(MARKERS)], "markevery": 0.1} if again else {})
+
+
+def edge(place: int) -> dict[str, Any]:
+    """Colour and line style of a histogram's outline, which has no markers: 25 of them differ."""
+    return {"color": colour(place), "linestyle": LINES[(place + place // len(COLOURS)) % len(LINES)]}
+
+
+def chain_name(place: int, count: int) -> str | None:
+    """The word for a chain in a legend; of many chains one line stands for all."""
+    if count > MOST_CHAINS:
+        return f"{count} chains" if place == 0 else None
+    return f"chain {place}"
 
 
 def fill(place: int) -> dict[str, Any]:

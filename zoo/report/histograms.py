@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
-from .canvas import line
+from .canvas import edge, line
 
 Array = NDArray[np.float64]
 BINS = 30
@@ -39,9 +38,4 @@ def outlines(axes: Axes, values: Sequence[Array], labels: Sequence[str], bins: i
             axes.axvline(float(draws[0]), linewidth=3, label=label, **line(i))
             continue
         heights = np.histogram(draws, cuts, density=True)[0]
-        axes.stairs(heights, cuts, linewidth=2.5, label=label, **_stairs(i))
-
-
-def _stairs(place: int) -> dict[str, Any]:
-    """The line style of a place, without markers: a patch has none."""
-    return {name: value for name, value in line(place).items() if name in ("color", "linestyle")}
+        axes.stairs(heights, cuts, linewidth=2.5, label=label, **edge(i))

@@ -19,7 +19,7 @@ from zoo.core.posterior import Posterior
 from zoo.core.tensors import to_numpy
 from zoo.infer.dispatch import methods
 
-from ..canvas import labels, legend_above, line, panels
+from ..canvas import chain_name, labels, legend_above, line, panels
 
 Array = NDArray[np.float64]
 PARTS = 40
@@ -45,7 +45,7 @@ def draw(fits: Sequence[Posterior], on: Axes | None) -> list[Axes]:
         for c, chain in enumerate(every):
             middle = width / 2 + width * np.arange(len(chain) // width) - before.shape[1]
             means = chain[: len(middle) * width].reshape(-1, width).mean(1)
-            axes.plot(middle, means, linewidth=2, label=f"chain {c}", **line(c))
+            axes.plot(middle, means, linewidth=2, label=chain_name(c, len(every)), **line(c))
         if before.size:
             axes.axvspan(-before.shape[1], 0, color="#e4e4e4", zorder=0, label="warm-up")
         wanted = target(fit)

@@ -15,7 +15,7 @@ from scipy import stats
 
 from zoo.core.posterior import Posterior
 
-from ..canvas import labels, legend_above, line, panels
+from ..canvas import chain_name, edge, labels, legend_above, panels
 from ..picked import Pick, picked
 from .trace import judged
 
@@ -66,6 +66,6 @@ def _histograms(axes: Axes, pick: Pick) -> None:
     axes.axhspan(low, high, color="#dddddd", zorder=0, label="95 % by chance")
     axes.axhline(draws / bins, color="black", linewidth=1, linestyle=":")
     for c, chain in enumerate(ranks):
-        style = {name: value for name, value in line(c).items() if name in ("color", "linestyle")}
-        axes.stairs(np.histogram(chain, cuts)[0], cuts, baseline=None, linewidth=2, label=f"chain {c}", **style)
+        counts, label = np.histogram(chain, cuts)[0], chain_name(c, chains)
+        axes.stairs(counts, cuts, baseline=None, linewidth=2, label=label, **edge(c))
     axes.set_ylim(bottom=0)

@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 from zoo.core import diagnostics
 from zoo.core.posterior import Posterior
 
-from ..canvas import labels, legend_above, line, panels
+from ..canvas import chain_name, labels, legend_above, line, panels
 from ..picked import Pick, axis_name, picked
 
 MOST = 6
@@ -52,14 +52,15 @@ def draw(
                 axes.set_ylabel(axis_name(fit, label, found[label]))
             if r + 1 == len(rows):
                 axes.set_xlabel("draw")
-    if 1 < fits[0].shape[0] <= MOST:
+    if fits[0].shape[0] > 1:
         legend_above(shown, on)
     return shown
 
 
 def _lines(axes: Axes, pick: Pick) -> None:
     for c, chain in enumerate(pick.values):
-        axes.plot(np.arange(len(chain)), chain, linewidth=1.0, alpha=0.85, label=f"chain {c}", **line(c))
+        label = chain_name(c, len(pick.values))
+        axes.plot(np.arange(len(chain)), chain, linewidth=1.0, alpha=0.85, label=label, **line(c))
 
 
 def judged(fit: Posterior, pick: Pick) -> str:
