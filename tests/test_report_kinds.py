@@ -492,6 +492,24 @@ def test_pair_draws_all_pairs_and_divergences() -> None:
     refused(lambda: panels(made(coin()), "pair"), "two numbers or more, got theta", "density")
 
 
+def test_points_lie_on_the_clouds_of_draws() -> None:
+    problem = cases.line_problem(d=1)
+    points = cases.line_fit(problem, (1, 3), seed=1, method="map", kind="members")
+    (axes,) = panels([points, cases.line_fit(problem, (2, 100))], "pair")
+    above, cloud = axes.lines
+    assert above.get_zorder() > cloud.get_zorder()
+    assert above.get_markersize() > 2 * cloud.get_markersize()
+    assert (above.get_markeredgecolor(), above.get_alpha()) == ("black", None)
+
+
+@pytest.mark.parametrize("kind", ["prior", "lines"])
+def test_functions_of_a_classifier_are_probabilities(kind: str) -> None:
+    for k, word in ((2, "the probability"), (0, "f")):
+        (axes,) = panels(made(classified(1, k) if k else regression(1)), kind)
+        said = axes.get_legend_handles_labels()[1]
+        assert {f"draws of {word}", f"mean of {word}", f"central 95 % of {word}"} <= set(said)
+
+
 def test_energy_and_its_steps() -> None:
     """E-BFMI of independent energies is 2, of a slow walk near 0."""
     g = np.random.default_rng(0)

@@ -172,6 +172,15 @@ def test_a_right_method_follows_its_error_and_a_biased_one_does_not() -> None:
     assert biased[-1] == pytest.approx(biased[len(biased) // 2], rel=0.3)
 
 
+def test_points_have_no_error_to_explain() -> None:
+    gold = cases.line_fit(cases.line_problem(d=3))
+    point = cases.line_fit(gold.problem, (1, 1), seed=1, method="map", kind="members")
+    words = [t.get_text() for t in panels([gold, point], "convergence")[0].get_legend().get_texts()]
+    assert "Monte Carlo error" not in words
+    both = panels([gold, point, cases.line_fit(gold.problem, seed=2, method="hmc")], "convergence")[0]
+    assert [t.get_text() for t in both.get_legend().get_texts()][-1] == "Monte Carlo error"
+
+
 def test_the_distance_is_that_of_the_first_draws() -> None:
     fit = cases.line_fit(cases.line_problem(d=3))
     counts, off, _ = convergence.curves(fit, known())

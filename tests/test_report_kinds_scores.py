@@ -108,6 +108,7 @@ def test_rejection_draws_the_rest_of_the_error() -> None:
     np.testing.assert_allclose(drawn.get_ydata(), found["rmse"])
     dotted = [line for line in axes.lines if line.get_linestyle() == ":"]
     np.testing.assert_allclose(dotted[0].get_ydata(), found["rmse"][0])
+    assert "left out by chance" in [text.get_text() for text in axes.get_legend().get_texts()]
     assert axes.get_ylabel() == "RMSE of the rest (height (cm))"
     assert axes.get_ylim()[0] == 0
     classes = panel(classifier(), "rejection")

@@ -53,7 +53,7 @@ def draw(fits: Sequence[Posterior], on: Axes | None, *, gold: Gold | str | None 
     found, others = reference("convergence", fits, gold)
     right = _of_gold(found) if isinstance(found, Gold) else _of_fit(found)
     (axes,) = panels(on, 1, (8.0, 5.4))
-    called = labels(fits)
+    called, dotted = labels(fits), False
     for i in others:
         fit = at_probes(fits[i], found) if isinstance(found, Gold) else fits[i]
         counts, off, error = curves(fit, right)
@@ -61,8 +61,11 @@ def draw(fits: Sequence[Posterior], on: Axes | None, *, gold: Gold | str | None 
         last = f"{called[i]}: {off[-1]:.2g} gold sds" + (f", {off[-1] / error[-1]:.1f} errors" if error[-1] > 0 else "")
         style |= {"marker": "o"} if len(counts) == 1 else {}
         axes.plot(counts, off, linewidth=2.5, label=last, **style)
-        axes.plot(counts, error, linewidth=1.5, linestyle=":", color=colour(max(i, 1) - 1))
-    axes.plot([], [], color="black", linewidth=1.5, linestyle=":", label="Monte Carlo error")
+        if error[-1] > 0:
+            axes.plot(counts, error, linewidth=1.5, linestyle=":", color=colour(max(i, 1) - 1))
+            dotted = True
+    if dotted:
+        axes.plot([], [], color="black", linewidth=1.5, linestyle=":", label="Monte Carlo error")
     axes.set(xscale="log", yscale="log", xlabel="draws", ylabel="distance of means to gold (gold sds)")
     legend(axes)
     return [axes]

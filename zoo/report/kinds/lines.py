@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from zoo.core.posterior import Posterior
 from zoo.infer.dispatch import run
 
-from ..bands import names
+from ..bands import classes, names
 from ..canvas import colour, labels, legend_above, panels
 from ..inputs import Grid, common_data, curves, grid, x_name
 from ..points import data_points
@@ -72,11 +72,12 @@ def fan(axes: Axes, fit: Posterior, places: Grid, output: int, draws: int) -> No
     every = curves(fit, places.x, output, max(DRAWS, draws))[:, places.order]
     some = every[np.linspace(0, len(every) - 1, min(draws, len(every))).round().astype(int)]
     ends = np.quantile(every, LEVELS, axis=0)
-    axes.fill_between(places.axis, *ends, color="#bbbbbb", alpha=0.5, linewidth=0, label="central 95 % of f")
+    word = "the probability" if classes(fit) else "f"
+    axes.fill_between(places.axis, *ends, color="#bbbbbb", alpha=0.5, linewidth=0, label=f"central 95 % of {word}")
     for i, curve in enumerate(some):
-        label = "draws of f" if i == 0 else None
+        label = f"draws of {word}" if i == 0 else None
         axes.plot(places.axis, curve, color=colour(0), linewidth=1.2, alpha=0.7, label=label)
-    axes.plot(places.axis, every.mean(0), color="black", linewidth=3, linestyle="--", label="mean of f")
+    axes.plot(places.axis, every.mean(0), color="black", linewidth=3, linestyle="--", label=f"mean of {word}")
 
 
 def _after(fits: Sequence[Posterior], on: Axes | None, rows: Sequence[int] | None) -> list[int]:

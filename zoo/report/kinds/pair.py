@@ -79,16 +79,13 @@ def _name(fit: Posterior, picks: Picks, label: str) -> str:
 def _scatter(axes: Axes, fits: Sequence[Posterior], picks: list[Picks], across: str, up: str) -> None:
     for i, (fit, found, label) in enumerate(zip(fits, picks, labels(fits), strict=True)):
         x, y = _pairs(fit, found[across], found[up])
-        size = 6 if len(x) > 1 else 14
-        style: dict[str, Any] = {
-            "linestyle": "none",
-            "color": colour(i),
-            "alpha": 0.5 if len(x) > 1 else 1.0,
-            "markersize": size,
-        }
+        # A few points lie on top of clouds of draws, large and with a dark edge.
+        points = len(x) == 1 or fit.kind == "members"
         # Hollow markers of several fits stay readable where clouds overlap.
-        face: dict[str, Any] = {"mfc": "none"} if i and len(x) > 1 else {"mec": "none"}
-        axes.plot(x, y, marker=marker(i), label=label, **style, **face)
+        style: dict[str, Any] = {"markersize": 6, "alpha": 0.5} | ({"mfc": "none"} if i else {"mec": "none"})
+        if points:
+            style = {"markersize": 14, "mec": "black", "mew": 2, "zorder": 4}
+        axes.plot(x, y, marker(i), label=label, color=colour(i), **style)
         if "diverging" in fit.stats and (bad := to_numpy(fit.stats["diverging"]).astype(bool)).any():
             axes.plot(found[across].values[bad], found[up].values[bad], "x", color="black", mew=2, label="divergences")
     axes.set(xlabel=_name(fits[0], picks[0], across), ylabel=_name(fits[0], picks[0], up))

@@ -39,6 +39,7 @@ def draw(fits: Sequence[Posterior], on: Axes | None) -> list[Axes]:
         error = 100 * (1 - curve["accuracy"].to_numpy()) if classes else curve["rmse"].to_numpy()
         axes.plot(out, error, label=label, linewidth=2.5, **line(i))
         axes.axhline(error[0], color=colour(i), linestyle=":", linewidth=1.2)
+    axes.plot([], [], color="black", linestyle=":", linewidth=1.2, label="left out by chance")
     axes.set(xlim=(0, 100))
     axes.set_ylim(bottom=0)
     axes.set_xlabel("rows left out, least certain first (%)")
