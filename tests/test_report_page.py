@@ -21,11 +21,11 @@ from tests.refusals import refused
 from zoo.__main__ import main
 from zoo.report.page import pictures as drawing
 from zoo.report.page import write as writing
-from zoo.report.page.again import again
+from zoo.report.page.again import again, outputs
 from zoo.report.page.asked import formula
 from zoo.report.page.subject import subject
 from zoo.report.page.tags import Html, tag
-from zoo.report.page.verdicts import headline
+from zoo.report.page.verdicts import _outcome, headline
 from zoo.report.table import cells, joint_cells
 
 VOID = ("img", "meta")
@@ -291,6 +291,14 @@ def test_a_file_of_numbers_is_read_again_as_it_was(tmp_path: Path) -> None:
     assert again(fit).shell == ""
 
 
+def test_commands_write_to_files_of_their_own() -> None:
+    fits = [made("coin_flip", "exact", draws=5, seed=seed) for seed in range(3)]
+    assert outputs(fits, ["", "", ""]) == ["exact.nc", "exact-2.nc", "exact-3.nc"]
+    assert outputs(fits, ["a/wide.nc", "b/wide.nc", ""]) == ["wide.nc", "wide-2.nc", "exact.nc"]
+    commands = [code for code in Reader(writing.reproduce(subject(fits))).of("code") if code.startswith("zoo run")]
+    assert [shlex.split(command)[-1] for command in commands] == ["exact.nc", "exact-2.nc", "exact-3.nc"]
+
+
 def test_data_and_objects_of_your_own_are_said(tmp_path: Path) -> None:
     x = torch.linspace(0, 1, 9)[:, None]
     problem = zoo.load("linear_regression", zoo.Data(x, x[:, 0]))
@@ -335,6 +343,29 @@ def test_one_fit_without_gold_is_described(tmp_path: Path) -> None:
     assert "there is nothing to compare with" in reader.text
     assert "there is no gold for my line" in reader.text
     assert {"band", "trace", "rank"} <= set(pictures(reader))
+
+
+@pytest.mark.usefixtures("unpainted")
+def test_captions_are_of_what_is_drawn(tmp_path: Path) -> None:
+    x = torch.linspace(-1, 1, 12)[:, None]
+    problem = zoo.load("logistic_regression", zoo.Data(x, (x[:, 0] > 0).float()))
+    pages = [report(fit, tmp_path).text for fit in (zoo.run(problem, "prior", draws=50), line())]
+    for words, here in (
+        ("Points on the diagonal", [False, True]),
+        ("p-values near 0 or 1 are misses", [False, True]),
+        ("Filled points high, hollow ones low", [True, False]),
+    ):
+        assert [words in text for text in pages] == here, words
+
+
+def test_an_interrupted_fit_lists_its_reasons_once() -> None:
+    why = "R-hat of w is 1.5, limit 1.01: raise draws"
+    settings = {"verdict": [why]}
+    fit = line(outcome=f"interrupted after 60 draws; not converged: {why}", settings=settings)
+    assert _outcome("nuts", fit).count("R-hat of w") == 1
+    assert "not ok</span>: interrupted after 60 draws<ul>" in _outcome("nuts", fit)
+    biased = dataclasses.replace(fit, outcome="biased: by its step", settings={})
+    assert "not ok</span>: biased: by its step" in _outcome("nuts", biased)
 
 
 @pytest.mark.usefixtures("unpainted")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import shlex
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from zoo.core.posterior import Posterior
@@ -32,12 +34,23 @@ class Again(NamedTuple):
     notes: tuple[str, ...]
 
 
-def again(fit: Posterior, file: str = "") -> Again:
+def outputs(fits: Sequence[Posterior], files: Sequence[str]) -> list[str]:
+    """The file that each fit's command writes: called as it is, or by its method, and never twice the same."""
+    out: list[str] = []
+    for fit, file in zip(fits, files, strict=True):
+        path = Path(Path(file).name or f"{fit.method}.nc")
+        names = [path.name, *(f"{path.stem}-{i}{path.suffix}" for i in range(2, len(out) + 3))]
+        out.append(next(name for name in names if name not in out))
+    return out
+
+
+def again(fit: Posterior, file: str = "", output: str = "") -> Again:
     """The calls; of data that the zoo makes or reads it is checked that they are the same data.
 
     Args:
         fit: Any method's result.
         file: Where it was saved, or "".
+        output: The file that the command writes; "": METHOD.nc.
     """
     options, lost = _options(fit)
     notes = [f"{name} was an object of your own, here known as {value!r}: give it again." for name, value in lost]
@@ -56,7 +69,9 @@ def again(fit: Posterior, file: str = "") -> Again:
         notes.append(_no_command(fit, name, file))
     if fit.settings.get("options", {}).get("max_seconds") is not None:
         notes.append("The run had a limit of time: another machine may end it elsewhere.")
-    shell = _command(fit, found, given) if found is not None and not lost and None not in found.options.values() else ""
+    shell = ""
+    if found is not None and not lost and None not in found.options.values():
+        shell = _command(fit, found, given, output or f"{fit.method}.nc")
     return Again("\n".join(lines), shell, tuple(notes))
 
 
@@ -101,7 +116,7 @@ def _no_command(fit: Posterior, name: str | None, file: str) -> str:
     return f"No shell command: the data (hash {fit.problem.hash}) were given in Python; {where}."
 
 
-def _command(fit: Posterior, found: Origin, options: dict[str, Any]) -> str:
+def _command(fit: Posterior, found: Origin, options: dict[str, Any], output: str) -> str:
     words = ["zoo", "run", fit.problem.name, "-m", fit.method]
     words += ["--data", found.source] if found.source else []
     rest = dict(options)
@@ -110,7 +125,7 @@ def _command(fit: Posterior, found: Origin, options: dict[str, Any]) -> str:
     for key, value in found.options.items():
         words += _flag(key, value) if found.source and key in found.table else ["--set", f"{key}={_value(value)}"]
     words += [word for key, value in rest.items() for word in ("--opt", f"{key}={_value(value)}")]
-    return shlex.join([*words, "-o", f"{fit.method}.nc"])
+    return shlex.join([*words, "-o", output])
 
 
 def _flag(key: str, value: Any) -> list[str]:

@@ -71,7 +71,7 @@ def wanted(about: Subject) -> Iterator[Wanted]:
     coded = kind in ("reconstruct", "completions", "grid")
     for name in ("grid", "latent") if coded else ("predicted", "calibration", "loo_pit", "ppc"):
         if name != kind:
-            yield Wanted(name, fits, LOOK[name])
+            yield Wanted(name, fits, (LOOK | OF_CLASSES if classes(fits[0]) else LOOK)[name])
     chains = tuple(fit for fit in fits if fit.kind == "markov")
     for name in ("trace", "rank") if chains else ():
         yield Wanted(name, chains[:2], LOOK[name])
@@ -94,11 +94,16 @@ LOOK = {
     "predicted": "Points on the diagonal; about half of the thick and 95 % of the thin bars cross it.",
     "calibration": "Below the diagonal a fit is too sure.",
     "loo_pit": "A curve outside the grey: predictions of unseen rows are biased or of the wrong width.",
-    "ppc": "The observed within what the model draws; p-values near 0 or 1 are misses.",
+    "ppc": "The observed within what the model draws.",
     "trace": "Chains that lie on each other and wander quickly.",
     "rank": "Flat histograms, within the grey, for every chain.",
     "elbo": "All three curves level at the end.",
 }
+
+
+# Instead of these where y is a class; and what is added where a panel's title has p-values.
+OF_CLASSES = {"predicted": "Filled points high, hollow ones low; of those near p a share p is filled."}
+P_VALUES = " p-values near 0 or 1 are misses."
 
 
 def _class_count(fit: Posterior) -> int:
@@ -115,7 +120,8 @@ def _figure(want: Wanted, figure: Figure, about: Subject) -> Html:
     note = f" {left} more fits are left out." if left else ""
     source, width = png(figure)
     picture = tag("img", src=source, alt=alternative(want.kind, what, names, figure), style=f"width:{width}px")
-    caption = tag("figcaption", tag("strong", want.kind), f": {what}. ", tag("em", want.look), note)
+    look = want.look + P_VALUES * any("p-values" in axes.get_title() for axes in figure.axes)
+    caption = tag("figcaption", tag("strong", want.kind), f": {what}. ", tag("em", look), note)
     return tag("figure", tag("div", picture, class_="wide", tabindex="0", role="region", aria_label=want.kind), caption)
 
 

@@ -52,8 +52,10 @@ def _outcome(name: str, fit: Posterior) -> Html:
     lines = fit.settings.get("verdict") or []
     state = tag("span", "ok" if fit.ok else "not ok", class_="ok" if fit.ok else "bad")
     parts = [tag("strong", name), " ", state]
-    if not fit.ok and not (lines and fit.outcome.startswith("not converged")):
-        parts += [": ", fit.outcome]
+    # The reasons stand in the list below.
+    said = fit.outcome.partition("not converged")[0].rstrip("; ") if lines else fit.outcome
+    if not fit.ok and said:
+        parts += [": ", said]
     if fit.ok and fit.kind == "markov":
         parts.append(": R-hat, bulk and tail ESS, divergences and E-BFMI are within their limits.")
     if fit.settings.get("weights"):

@@ -15,7 +15,7 @@ from zoo.core.paths import target_file
 
 from ..files import write_whole
 from . import asked, pictures, tables, verdicts
-from .again import again
+from .again import again, outputs
 from .subject import Source, Subject, subject
 from .tags import Html, code, facts, joined, listed, paragraph, section, tag
 
@@ -94,8 +94,9 @@ def filled(parts: dict[str, str]) -> str:
 def reproduce(about: Subject) -> Html:
     """How to make each fit again, and on what it was made."""
     parts: list[Html] = []
-    for name, fit, file in zip(about.names, about.fits, about.files, strict=True):
-        calls, settings = again(fit, file), fit.settings
+    written = outputs(about.fits, about.files)
+    for name, fit, file, output in zip(about.names, about.fits, about.files, written, strict=True):
+        calls, settings = again(fit, file, output), fit.settings
         parts += [tag("h3", name), paragraph("In Python:"), code(calls.python, f"Python call of {name}", wrap=True)]
         if calls.shell:
             parts += [paragraph("In a shell:"), code(calls.shell, f"shell command of {name}", wrap=True)]
