@@ -91,6 +91,18 @@ def test_a_full_disk_is_one_line_and_leaves_the_old_file(tmp_path: Path) -> None
     assert path.read_bytes() == b"old"
 
 
+def test_names_that_no_file_can_have(tmp_path: Path) -> None:
+    fit, long = zoo.run("coin_flip", "exact", draws=5), tmp_path / f"{'n' * 300}.nc"
+    refused(lambda: fit.save(long), "a name of 303 characters is too long", r"Shorten it: fit\.nc")
+    refused(lambda: zoo.open(long), "there is no file", error=FileNotFoundError)
+    refused(lambda: zoo.plot(fit, to=long.with_suffix(".png")), "too long", r"picture\.png")
+    wanted = "path must be the name of a file, got None"
+    for call in (lambda: fit.save(None), lambda: zoo.open(None)):  # type: ignore[arg-type]
+        refused(call, wanted, r"fit\.nc", error=TypeError)
+    refused(lambda: zoo.write_report(fit, None), wanted, r"report\.html", error=TypeError)  # type: ignore[arg-type]
+    refused(lambda: zoo.animate(to=None), wanted, r"sampler\.html", error=TypeError)  # type: ignore[arg-type]
+
+
 def test_a_pipe_is_not_replaced_and_a_link_stays_one(tmp_path: Path) -> None:
     fit = zoo.run("coin_flip", "exact", draws=5)
     os.mkfifo(tmp_path / "pipe")

@@ -53,6 +53,8 @@ def test_certificates_say_what_was_measured(coin: Gold) -> None:
     assert proof["sampler"]["least_ess"] > 1000
     assert proof["exact"]["largest_z"] < proof["exact"]["limit"]
     assert "2 heads" not in str(coin)
+    bare = Gold(coin.facts | {"hyper": {}})
+    assert str(bare).startswith("gold 'coin_flip': coin_flip, data ")
     assert "nuts, 16 x 1000 draws" in str(coin)
 
 

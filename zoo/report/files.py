@@ -27,7 +27,7 @@ import numpy as np
 import xarray as xr
 
 from zoo.core.local import guide_of
-from zoo.core.paths import target_file
+from zoo.core.paths import path_of, target_file
 from zoo.core.posterior import Posterior
 
 from .contents import Groups, pack, unpack
@@ -55,9 +55,9 @@ def save(posterior: Posterior, path: str | Path) -> Path:
     Raises:
         ValueError: For a path that is a folder or a device, or in a folder that does not exist.
         OSError: Where the disk is full or the folder may not be written; nothing is left behind.
-        TypeError: For a lecture model's hyperparameter that a file can't hold.
+        TypeError: For what is no path, and a lecture model's hyperparameter that a file can't hold.
     """
-    path = Path(path)
+    path = path_of(path)
     target = target_file(path)
     facts, groups = pack(thinned(posterior, CAP))
     text = to_json(facts)
@@ -102,10 +102,11 @@ def open(
 
     Raises:
         FileNotFoundError: Where there is no such file.
+        TypeError: For what is no path.
         ValueError: For a file that is not a zoo fit, is cut off, was changed, or does not fit the model.
     """
-    path = Path(path)
-    if not path.is_file():
+    path = path_of(path)
+    if not os.path.isfile(path):
         raise FileNotFoundError(f"there is no file {path}. zoo.open reads what Posterior.save wrote.")
     attrs, groups = _read(path)
     if "zoo_format" not in attrs or "zoo" not in attrs:

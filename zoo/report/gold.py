@@ -75,9 +75,10 @@ class Gold:
         return np.asarray(special.softmax(f.reshape(len(f), rows, -1), axis=2).reshape(f.shape))
 
     def __str__(self) -> str:
-        run = self.facts["run"]
+        run, hyper = self.facts["run"], self.facts["hyper"]
+        model = [self.facts["model"], *([str(hyper)] if hyper else [])]
         lines = [
-            f"gold '{self.name}': {self.facts['model']} {self.facts['hyper'] or ''}, data {self.facts['data']['hash']}",
+            f"gold '{self.name}': {' '.join(model)}, data {self.facts['data']['hash']}",
             f"{run['method']}, {run['chains']} x {run['draws']} draws, {run['divergences']} divergences, "
             f"{run['seconds']:.0f} s; made by: {self.facts['command']}",
         ]

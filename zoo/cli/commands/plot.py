@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import os
 from pathlib import Path
 
 from zoo.cli import catalogue
+from zoo.cli.commands.run import check_output
 from zoo.cli.values import options
 from zoo.core.words import nearest
 
@@ -39,10 +41,9 @@ def _check(args: argparse.Namespace) -> None:
     if args.kind is not None and args.kind not in known:
         described = "; ".join(f"{name}: {what}" for name, what in known.items())
         raise ValueError(f"{nearest(args.kind, known, 'kind').partition(' Known:')[0]} Kinds are: {described}.")
-    if missing := next((path for path in args.fits if not Path(path).is_file()), None):
+    if missing := next((path for path in args.fits if not os.path.isfile(path)), None):
         raise ValueError(f"there is no file {missing}. zoo plot reads what zoo run -o wrote.")
-    if args.to is not None and not Path(args.to).absolute().parent.is_dir():
-        raise ValueError(f"-o must be in an existing folder, got {args.to!r}. Make the folder first.")
+    check_output(args.to, "picture.png")
 
 
 def main(args: argparse.Namespace) -> int:

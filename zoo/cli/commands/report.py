@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from pathlib import Path
 
 HELP = "a page on saved fits: verdict, tables, pictures, how to make them again"
@@ -20,7 +21,7 @@ def main(args: argparse.Namespace) -> int:
     gold, files = args.fits[0] == "gold", args.fits[args.fits[0] == "gold" :]
     if not files:
         raise ValueError("zoo report gold needs a fit to measure. Add one: zoo report gold FIT.nc.")
-    if missing := next((path for path in files if not Path(path).is_file()), None):
+    if missing := next((path for path in files if not os.path.isfile(path)), None):
         raise ValueError(f"there is no file {missing}. zoo report reads what zoo run -o wrote.")
     import zoo
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from zoo.cli import catalogue
 from zoo.cli.messages import messages
 from zoo.cli.values import options
+from zoo.core.paths import target_file
 from zoo.core.words import nearest
 
 if TYPE_CHECKING:
@@ -69,10 +71,13 @@ def _check(args: argparse.Namespace) -> None:
     check_output(args.output)
 
 
-def check_output(output: str | None) -> None:
-    """Raises ValueError for a file in a folder that is not there, before anything is computed."""
-    if output is not None and not Path(output).absolute().parent.is_dir():
+def check_output(output: str | None, name: str = "fit.nc") -> None:
+    """Raises ValueError for what can't be written, before anything is computed; `name`: such a file's, for advice."""
+    if output is None:
+        return
+    if not os.path.isdir(Path(output).absolute().parent):
         raise ValueError(f"-o must be in an existing folder, got {output!r}. Make the folder first.")
+    target_file(Path(output), name)
 
 
 def _problem(args: argparse.Namespace) -> Problem:

@@ -38,7 +38,7 @@ def main(args: argparse.Namespace) -> int:
     for given, known, kind in ((args.name, catalogue.models(), "model"), (args.method, catalogue.methods(), "method")):
         if given not in known:
             raise ValueError(nearest(given, known, kind))
-    check_output(args.output)
+    check_output(args.output, "ranks.png")
     import zoo
 
     problem = zoo.load(args.name, seed=args.seed, **options(args.set, "--set"))

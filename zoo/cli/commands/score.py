@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from pathlib import Path
+import os
 
 HELP = "scores of saved fits on held-out rows: RMSE, log likelihood, CRPS, calibration, ..."
 
@@ -20,7 +20,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     """Prints the scores; returns the exit code."""
     for path in (*args.fits, args.data, args.ood):
-        if path is not None and not Path(path).is_file():
+        if path is not None and not os.path.isfile(path):
             raise ValueError(f"there is no file {path}. zoo score reads what zoo run -o wrote, and tables.")
     import zoo
 

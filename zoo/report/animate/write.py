@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from zoo.core.paths import target_file
+from zoo.core.paths import path_of, target_file
 
 from ..files import write_whole
 from .folders import chosen
@@ -57,13 +57,14 @@ def animate(
 
     Raises:
         ValueError: For an unknown sampler or target, a wrong number of draws, and where the page can't be written.
+        TypeError: For what is no path.
 
     Source: Ambrogioni, "Hamiltonian Monte Carlo".
     """
     wanted = chosen("samplers", samplers), chosen("targets", target)
     if isinstance(draws, bool) or not isinstance(draws, int) or not 1 <= draws <= MOST_DRAWS:
         raise ValueError(f"draws must be a whole number from 1 to {MOST_DRAWS}, got {draws!r}. Usual: 250.")
-    path = Path(to)
+    path = path_of(to, "sampler.html")
     file = target_file(path, "sampler.html")
     write_whole(file, path, html(payload(*wanted, draws, seed)).encode())
     return path

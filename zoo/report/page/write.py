@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import zoo
-from zoo.core.paths import target_file
+from zoo.core.paths import path_of, target_file
 
 from ..files import write_whole
 from . import asked, pictures, tables, verdicts
@@ -45,10 +45,10 @@ def write_report(fits: Source | Sequence[Source], to: str | Path = "report.html"
     Raises:
         ValueError: For no fit, fits of different data, draws that are not finite (of f, say), and a path that is a
             folder or in a folder that isn't there.
-        TypeError: For things that are no fits.
+        TypeError: For things that are no fits, and what is no path.
         OSError: For a page that can't be written; said before anything is drawn.
     """
-    path = Path(to)
+    path = path_of(to, "report.html")
     target = _writable(path)
     write_whole(target, path, html(subject(fits)).encode())
     return path
