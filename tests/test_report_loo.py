@@ -295,3 +295,13 @@ def test_draws_without_a_density_are_refused() -> None:
     fit = mean_field(tilted(), 100, prior_scale=1.0, noise=1.0)
     fit.stats["logq"][0, :3] = math.nan
     refused(lambda: zoo.loo(dataclasses.replace(fit, outcome="the Hessian is flat")), "3 of 100", "flat")
+
+
+def test_where_q_is_the_posterior_both_k_hats_are_minus_infinity() -> None:
+    """Exact draws: the ratio is constant but for rounding, and no tail of it is fitted. Twin: an svi of few steps."""
+    exact = zoo.run("linear_regression", "exact", draws=300, seed=0)
+    laplace = zoo.run("linear_regression", "laplace", draws=300, seed=0)
+    assert zoo.compare(exact, laplace).frame["khat"].iloc[1] == -np.inf
+    assert zoo.loo(laplace).khat_q == -np.inf
+    rough = zoo.run("linear_regression", "svi", draws=300, steps=300, seed=0, engine="eager")
+    assert np.isfinite(zoo.loo(rough).khat_q)

@@ -24,6 +24,7 @@ from zoo.core.psis import good_k, psis
 from zoo.core.quantities import point_sites
 from zoo.core.tensors import to_numpy
 
+from . import density_ratio
 from .groups import pointwise
 from .table import number, wrap
 
@@ -50,7 +51,8 @@ class Loo:
         rows: log p(y_i | y without i), one for each row of the site.
         rows_mcse: Monte Carlo error of each row.
         khat: Shape of the tail of each row's weights; above `good_k` the row is not to be trusted.
-        khat_q: The same for p(theta, y) / q(theta), how well q covers the posterior; NaN where nothing is corrected.
+        khat_q: The same for p(theta, y) / q(theta), how well q covers the posterior; NaN where nothing is corrected,
+            -inf where q is the posterior.
         good_k: min(1 - 1 / log10 S, 0.7) for S draws.
         site: The observed site.
         correction: What draws were weighted by, besides the row that is left out.
@@ -127,7 +129,7 @@ def loo(posterior: Posterior, *, site: str | None = None) -> Loo:
         rows=rows.reshape(shape),
         rows_mcse=error.reshape(shape),
         khat=khat.reshape(shape),
-        khat_q=np.nan if correction == NONE else psis(log_ratio, r_eff)[1],
+        khat_q=np.nan if correction == NONE else density_ratio.khat(log_ratio),
         good_k=good_k(len(flat)),
         site=name,
         correction=correction,
