@@ -386,7 +386,11 @@ def test_another_prior_or_model_is_said_below_the_table() -> None:
     assert found.frame["verdict"].tolist() == ["gold", "not judged"]
     assert found.sentences[0].startswith("exact 2: not judged, being another posterior than gold's (")
     assert "wrong" in zoo.compare(gold, dataclasses.replace(far, problem=gold.problem)).frame.loc[1, "verdict"]
-    other = dataclasses.replace(wide, problem=dataclasses.replace(wide.problem, name="mine"))
+
+    def mine(x: Any, y: Any = None, **options: Any) -> None:
+        wide.problem.model(x, y, **options)
+
+    other = dataclasses.replace(wide, problem=dataclasses.replace(wide.problem, name="mine", model=mine))
     (note,) = zoo.compare(gold, other).notes
     assert "model mine, gold of linear_regression" in note
 
