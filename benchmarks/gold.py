@@ -37,7 +37,10 @@ def made_again(name: str, seed: int, folder: str) -> str:
     if done.returncode:
         return f"{name:28}{seconds:7.0f}  {done.stderr.strip().splitlines()[-1]}"
     again = open_gold(Path(folder) / f"{name}.json")
-    found = agreement(shipped.facts["quantities"], again.facts["quantities"], name)
+    try:
+        found = agreement(shipped.facts["quantities"], again.facts["quantities"], name)
+    except RuntimeError as error:
+        return f"{name:28}{seconds:7.0f}  {error}"
     return f"{name:28}{seconds:7.0f}{found['largest_z']:8.2f}{found['limit']:7.2f}"
 
 

@@ -125,10 +125,10 @@ def climb(
             now = piece(pace, begin, source.length)
             at.state, said = advance(at.state, source.noise(index), now, source.rows(index), which, look)
         bad, reason = at.add(said, begin), stop()
-        if bad is not None and len(at.state[0]) == 1:
-            at.bad = bad  # which has stood still since: the rest of the block would change nothing
-        if len(said) == len(which):  # a block's end, where an ascent that is never stopped looks around, too
+        whole = len(said) == len(which)
+        if whole or len(at.state[0]) == 1:  # a single restart stands still since: the block's rest would change nothing
             at.bad = bad
+        if whole:  # a block's end, where an ascent that is never stopped looks around, too
             if rests(at):
                 pace = paces(at, lr)
             if kept is not None and kept.due():
