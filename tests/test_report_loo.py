@@ -305,3 +305,17 @@ def test_where_q_is_the_posterior_both_k_hats_are_minus_infinity() -> None:
     assert zoo.loo(laplace).khat_q == -np.inf
     rough = zoo.run("linear_regression", "svi", draws=300, steps=300, seed=0, engine="eager")
     assert np.isfinite(zoo.loo(rough).khat_q)
+
+
+def test_advice_for_a_few_bad_rows_and_for_most() -> None:
+    """A few are to be left out and fitted again; twin: where most are bad, that is no advice."""
+    zero = np.zeros(50)
+
+    def advice(bad: int) -> str:
+        khat = np.r_[np.full(bad, 0.9), np.full(50 - bad, 0.1)]
+        return " ".join(str(Loo(0.0, 1.0, 0.1, 2.0, zero, zero, khat, np.nan, 0.7, "y", NONE)).split())
+
+    assert "fit without them" in advice(2)
+    assert "score rows kept apart" in advice(40)
+    assert "fit without them" not in advice(40)
+    assert "not to be trusted" not in advice(0)

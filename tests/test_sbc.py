@@ -187,6 +187,10 @@ def test_command_and_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert main(["sbc", "linear_regression", "-m", "prior", "--data-sets", "30", "--draws", "7"]) == 1
     assert main(["sbc", "coin_flip", "-m", "exactt"]) == 2
     capsys.readouterr()
+    assert main([*words, "-o", str(tmp_path / "ranks.nc")]) == 2
+    said = capsys.readouterr()
+    assert "pictures are written as" in said.err
+    assert said.out == ""  # refused before any fit
     assert main(["sbc", "linear_regression", "-m", "prior", "--data-sets", "1", "--draws", "7"]) == 1
     assert "too few data sets to tell" in " ".join(capsys.readouterr().out.split())
 

@@ -32,6 +32,8 @@ Array = NDArray[np.float64]
 
 # Fewer draws leave a tail of fewer than five ratios.
 LEAST_DRAWS = 25
+# With a larger share of rows that one fit cannot tell about, leaving rows out one by one tells nothing cheaply.
+MOST_BAD = 0.1
 # So many at once in memory.
 NUMBERS = 2**24
 NONE = "none: the draws are of the posterior"
@@ -83,7 +85,9 @@ class Loo:
             f"k-hat: {self.rows.size - bad} of {self.rows.size} rows at most {number(self.good_k)}, "
             f"largest {number(float(self.khat.max()))}",
         ]
-        if bad:
+        if bad > MOST_BAD * self.rows.size:
+            lines.append(f"{bad} rows are not to be trusted, too many to fit without each: score rows kept apart.")
+        elif bad:
             lines.append(f"{bad} rows are not to be trusted: fit without them (zoo.Data of the other rows) to know.")
         if self.outcome != "ok":
             lines.append(f"The fit itself is not ok, and leave-one-out does not see it: {self.outcome}")

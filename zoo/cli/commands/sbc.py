@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import Any
 
 from zoo.cli import catalogue
@@ -40,7 +41,10 @@ def main(args: argparse.Namespace) -> int:
             raise ValueError(nearest(given, known, kind))
     check_output(args.output, "ranks.png")
     import zoo
+    from zoo.report.canvas import file_format
 
+    if args.output is not None:
+        file_format(Path(args.output))
     problem = zoo.load(args.name, seed=args.seed, **options(args.set, "--set"))
     with messages():
         found = zoo.sbc(

@@ -53,7 +53,7 @@ def draw(
     bars = np.asarray([[float(v) for v in bar] for bar in evidence_bar(problem, guide=family, **options)])
     (axes,) = panels(on, 1, (9.0, 6.0))
     _bars(axes, bars)
-    axes.set_title(f"{problem.name}, q = {family}: ELBO + KL(q || posterior) = log evidence")
+    axes.set_title(f"{problem.name}, q = {family}, fitted anew: ELBO + KL(q || posterior) = log evidence")
     return [axes]
 
 
