@@ -16,6 +16,8 @@ from typing import Any
 
 from torch import Tensor
 
+from .cuda_graph import recorded
+
 Tensors = tuple[Tensor, ...]
 Launch = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
 # What inductor's code may do beside launching loops, if it is to be repeated without being run: make and name memory.
@@ -34,10 +36,12 @@ def first_and_rest(compiled: Any, inputs: Sequence[Tensor]) -> tuple[Tensors, Ca
         inputs: What it is called with.
 
     Returns:
-        The first call's results; the next calls: only its loops, where its code does nothing beside launching loops
-        and making memory for them, else a call like the first.
+        The first call's results; the next calls. On CUDA those play back a recording; elsewhere only the loops run,
+        where the code does nothing beside launching loops and making memory for them, else a call like the first.
     """
     call, code = compiled.call, compiled.code
+    if inputs and inputs[0].is_cuda:
+        return call(*inputs), recorded(call, inputs)
     wanted = 0 if code is None else launches_of(code)
     if not wanted or not _noting_now.acquire(blocking=False):
         return call(*inputs), lambda: call(*inputs)
