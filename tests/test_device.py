@@ -97,7 +97,13 @@ def gradient(problem: zoo.Problem) -> list[str]:
     return elsewhere(torch.func.vmap(both, (0, None)), position, problem.arguments())
 
 
-@pytest.mark.parametrize("name", sorted(catalogue.models()))
+def models() -> list[Any]:
+    """Graphs of convolutions take seconds each."""
+    heavy = {"lenet", "autoencoder", "segmentation"}
+    return [pytest.param(n, marks=pytest.mark.slow if n in heavy else ()) for n in sorted(catalogue.models())]
+
+
+@pytest.mark.parametrize("name", models())
 def test_gradients_of_every_model(name: str) -> None:
     assert gradient(zoo.load(name)) == []
 
