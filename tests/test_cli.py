@@ -258,6 +258,17 @@ def test_what_is_wrong_is_one_line(words: list[str], said: str, capsys: pytest.C
     assert said in captured.err
 
 
+def test_a_run_without_a_result_says_so_and_is_no_fault(capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit code 1; twin: a wrong value has 2."""
+    words = ["run", "coin_flip", "-m", "nuts", "--opt", "engine=eager", "--opt"]
+    assert main([*words, "max_seconds=1e-9"]) == 1
+    err = capsys.readouterr().err.splitlines()[-1]
+    assert err == (
+        "zoo: nuts ended before its first draw (max_seconds=1e-09 reached). Give it more time, or lower warmup."
+    )
+    assert main([*words, "max_seconds=-1"]) == 2
+
+
 @pytest.mark.parametrize(
     "error, said",
     [

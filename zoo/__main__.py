@@ -12,9 +12,10 @@ from typing import Any, NoReturn
 
 import zoo
 from zoo.cli import commands
+from zoo.core.no_result import NoResult
 from zoo.core.words import nearest
 
-EPILOG = "exit codes: 0 ok; 1 the run's outcome is not ok; 2 a wrong name or value; 130 stopped by the user"
+EPILOG = "exit codes: 0 ok; 1 not ok, or no result; 2 a wrong name or value; 130 stopped by the user"
 
 
 class _Parser(argparse.ArgumentParser):
@@ -56,7 +57,7 @@ def _dispatch(argv: Sequence[str]) -> int:
 def _in_one_line(error: Exception) -> str:
     """What an error says; one that may be a fault of the zoo's own comes with its type and how to find out."""
     text = " ".join(str(error).split())
-    if type(error) is ValueError or (isinstance(error, OSError) and text):
+    if type(error) in (ValueError, NoResult) or (isinstance(error, OSError) and text):
         return text
     named = f"{type(error).__name__}: {text}" if text else type(error).__name__
     return f"{named} (zoo --traceback ... shows where)"
@@ -69,7 +70,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: The words after `zoo`; None: those of this process.
 
     Returns:
-        The exit code: 0 ok, 1 the run's outcome is not ok, 2 a wrong name or value, 130 stopped by the user.
+        The exit code: 0 ok, 1 the run's outcome is not ok or it has no result, 2 a wrong name or value, 130 stopped by
+        the user.
     """
     argv = sys.argv[1:] if argv is None else argv
     try:
@@ -85,7 +87,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if "--traceback" in argv:
             raise
         print(f"zoo: {_in_one_line(error)}", file=sys.stderr)
-        return 2
+        return 1 if isinstance(error, NoResult) else 2
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from zoo.core.no_result import NoResult
 from zoo.core.posterior import Posterior
 from zoo.core.problem import Problem
 
@@ -182,7 +183,7 @@ def _posterior(run: Run, journal: Journal, reason: str, settings: dict[str, Any]
     method = _name(run.kernel)
     if not whole.shape[1]:
         go_on = f"; {journal.kept.how_to_go_on()}" if journal.kept else ""
-        raise RuntimeError(
+        raise NoResult(
             f"{method} ended before its first draw ({reason or 'no draws'}{go_on}). Give it more time, or lower warmup."
         )
     warmup = None

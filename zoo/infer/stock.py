@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from zoo.core.handlers import pyro_state
+from zoo.core.no_result import NoResult
 from zoo.core.posterior import Posterior
 from zoo.core.problem import Problem
 from zoo.core.randomness import seeded
@@ -182,7 +183,7 @@ def _posterior(
         found = whole or found[:1]
     kept = len(found[0].lp) if found else 0
     if not kept:
-        raise RuntimeError(f"{kernel} ended before its first draw ({reason}). Give it more time, or lower warmup.")
+        raise NoResult(f"{kernel} ended before its first draw ({reason}). Give it more time, or lower warmup.")
     stats = {name: torch.stack([getattr(chain, name) for chain in found]) for name in ("lp", "diverging")}
     if len(whole) < chains:
         reason = f"{reason} after {len(found)} of {chains} chains"

@@ -14,6 +14,7 @@ from torch.distributions import biject_to
 
 from zoo.core.diagnostics import mcse_mean
 from zoo.core.handlers import pyro_state
+from zoo.core.no_result import NoResult
 from zoo.core.posterior import Posterior
 from zoo.core.problem import Data
 from zoo.core.quantities import Quantity
@@ -36,7 +37,7 @@ def density(fit: Posterior) -> dict[str, Any]:
         {"points", "largest_error"}, relative to max(1, |lp|).
 
     Raises:
-        RuntimeError: Beyond 1e-9.
+        NoResult: Beyond 1e-9.
     """
     lp = to_numpy(fit.stats["lp"]).reshape(-1)
     at = np.linspace(0, len(lp) - 1, POINTS).round().astype(int)
@@ -44,7 +45,7 @@ def density(fit: Posterior) -> dict[str, Any]:
         own = np.array([_pyro_lp(fit, int(i)) for i in at])
     error = float((np.abs(own - lp[at]) / np.maximum(1.0, np.abs(own))).max())
     if not error <= TOLERANCE:
-        raise RuntimeError(
+        raise NoResult(
             f"no gold for {fit.problem.name}: log density differs from Pyro's by {error:.2g}, limit 1e-9."
         )
     return {"points": POINTS, "largest_error": float(f"{error:.2g}")}
@@ -72,13 +73,13 @@ def agreement(numbers: dict[str, Any], again: dict[str, Any], name: str) -> dict
         {"largest_z", "limit" (Bonferroni at alpha = .001), "least_ess" of the second run}.
 
     Raises:
-        RuntimeError: Where they disagree; names the quantity.
+        NoResult: Where they disagree; names the quantity.
     """
     z = {label: value for n in numbers for label, value in _z(numbers[n], again[n]).items()}
     worst = max(z, key=lambda label: abs(z[label]))
     limit = float(stats.norm.isf(ALPHA / 2 / len(z)))
     if not abs(z[worst]) < limit:
-        raise RuntimeError(
+        raise NoResult(
             f"no gold for {name}: two runs differ in {worst} by {z[worst]:.1f} errors, limit {limit:.1f}."
         )
     least = min(min(entry[kind]) for entry in again.values() for kind in ("ess_bulk", "ess_tail"))
@@ -113,7 +114,7 @@ def exact(fit: Posterior, found: dict[str, Quantity]) -> dict[str, Any] | None:
     z = np.concatenate([_errors(quantity, mean) for quantity, mean in pairs])
     limit = float(stats.norm.isf(ALPHA / 2 / len(z)))
     if not float(np.abs(z).max()) < limit:
-        raise RuntimeError(
+        raise NoResult(
             f"no gold for {problem.name}: {np.abs(z).max():.1f} errors off the exact mean, limit {limit:.1f}."
         )
     return {"largest_z": round(float(np.abs(z).max()), 2), "limit": round(limit, 2)}

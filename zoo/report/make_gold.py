@@ -25,6 +25,7 @@ from pyro.distributions import constraints
 
 import zoo
 from zoo.core.diagnostics import bfmi, constant
+from zoo.core.no_result import NoResult
 from zoo.core.paths import target_file
 from zoo.core.posterior import Posterior
 from zoo.core.problem import Problem
@@ -81,7 +82,7 @@ def make_gold(
         kept: A folder in which the runs are kept; the same call goes on with what is there.
 
     Raises:
-        RuntimeError: Where the run is not good enough to be gold; names the quantity and what to raise.
+        NoResult: Where the run is not good enough to be gold; names the quantity and what to raise.
         ValueError: For a model that gold does not cover, see `zoo.report.gold_covers`.
     """
     problem = problem.to(dtype=torch.float64)
@@ -116,12 +117,12 @@ def _folder(kept: Path | None) -> Iterator[Path]:
     with tempfile.TemporaryDirectory() as own:
         try:
             yield Path(own)
-        except RuntimeError as error:
+        except NoResult as error:
             if str(own) not in str(error):
                 raise
             go_on = r"to go on, make the same call, or: zoo resume [^);]*"
             said = "nothing of it is kept: say --checkpoint DIR (kept=) for a run that can be gone on with"
-            raise RuntimeError(re.sub(go_on, said, str(error))) from None
+            raise NoResult(re.sub(go_on, said, str(error))) from None
 
 
 def _numbers(found: dict[str, Quantity]) -> dict[str, dict[str, Any]]:
@@ -140,7 +141,7 @@ def add_stock(gold: Gold, problem: Problem, seed: int = 0, seconds: float = 600.
     """Gold with the certificate of stock pyro.infer.mcmc NUTS, which must reach an effective size of 400 in that time.
 
     Raises:
-        RuntimeError: Where it does not, or where the two disagree.
+        NoResult: Where it does not, or where the two disagree.
     """
     problem, begun = problem.to(dtype=torch.float64), time.monotonic()
     fit = zoo.run(
@@ -148,7 +149,7 @@ def add_stock(gold: Gold, problem: Problem, seed: int = 0, seconds: float = 600.
     )
     found = judged_quantities(fit)
     if short := shortcoming(found, STOCK_ESS):
-        raise RuntimeError(f"no certificate for {gold.name}: stock NUTS, {short} in {seconds:g} s.")
+        raise NoResult(f"no certificate for {gold.name}: stock NUTS, {short} in {seconds:g} s.")
     proof = certificates.agreement(gold.facts["quantities"], _numbers(found), gold.name)
     proof |= {"method": "pyro.infer.mcmc.NUTS", "seconds": round(time.monotonic() - begun)}
     return Gold(gold.facts | {"certificates": gold.facts["certificates"] | {"stock": proof}})
@@ -166,7 +167,7 @@ def long_run(
         kept: The checkpoint: draws are added to what is there.
 
     Raises:
-        RuntimeError: At 64,000 draws or when the time is over.
+        NoResult: At 64,000 draws or when the time is over.
     """
     until = time.monotonic() + seconds
     draws = read_json(kept / CALL)["draws"] if (kept / CALL).exists() else DRAWS
@@ -181,7 +182,7 @@ def long_run(
             return fit, found
         over = "in the time given" if fit.shape[1] < draws else f"of {CHAINS * draws} draws"
         if fit.shape[1] < draws or 2 * CHAINS * draws > MOST_DRAWS:
-            raise RuntimeError(
+            raise NoResult(
                 f"no gold for {problem.name} by {method}: {short} {over}. Raise thin or warmup, or seconds."
             )
         draws *= 2
@@ -222,14 +223,14 @@ def _short(limit: Limit, quantity: Quantity) -> str:
 def _check_energy(fit: Posterior) -> None:
     count, total = int(fit.stats["diverging"].sum()), fit.stats["diverging"].numel()
     if count > DIVERGING * total:
-        raise RuntimeError(
+        raise NoResult(
             f"no gold for {fit.problem.name}: {count} of {total} draws diverged, limit 1 in 1,000. Raise "
             "target_accept, or reparameterise the model."
         )
     if "energy" in fit.stats:
         value = bfmi(to_numpy(fit.stats["energy"]).astype(np.float64))
         if not value.min() > BFMI:
-            raise RuntimeError(
+            raise NoResult(
                 f"no gold for {fit.problem.name}: E-BFMI of chain {int(value.argmin())} is {value.min():.2f}, limit "
                 f"{BFMI}. Raise warmup, or reparameterise heavy tails."
             )

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from zoo.core.checks import check_seed, whole
+from zoo.core.no_result import NoResult
 from zoo.core.problem import Problem
 from zoo.infer.dispatch import asked_of, load, methods, run
 from zoo.infer.each import fits
@@ -82,7 +83,7 @@ def sbc(
     Raises:
         ValueError: For a model that no data can be simulated from (an improper prior), a method without draws, and
             options that the method does not know.
-        RuntimeError: If it was stopped before the first data set was done.
+        NoResult: If it was stopped before the first data set was done.
 
     Source: Talts, Betancourt, Simpson, Vehtari & Gelman 2018, "Validating Bayesian inference algorithms".
     """
@@ -101,7 +102,7 @@ def sbc(
             show(len(seen.ranks))
         reason = stop()
     if not seen.ranks:
-        raise RuntimeError(f"sbc ended before its first data set was done ({reason}). Give it more time.")
+        raise NoResult(f"sbc ended before its first data set was done ({reason}). Give it more time.")
     settings = {"options": options, "seed": seed, "asked": data_sets, "seconds": time.perf_counter() - begun}
     return seen.judged(problem.name, method, draws, alpha, reason, settings)
 
