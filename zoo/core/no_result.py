@@ -1,4 +1,4 @@
-"""The error of a run that was asked for rightly and came to nothing: no draw in the time given, no gold by the rules."""
+"""The error of a run that was asked for rightly and came to nothing: no draw in its time, no gold by the rules."""
 
 from __future__ import annotations
 
