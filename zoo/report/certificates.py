@@ -45,9 +45,7 @@ def density(fit: Posterior) -> dict[str, Any]:
         own = np.array([_pyro_lp(fit, int(i)) for i in at])
     error = float((np.abs(own - lp[at]) / np.maximum(1.0, np.abs(own))).max())
     if not error <= TOLERANCE:
-        raise NoResult(
-            f"no gold for {fit.problem.name}: log density differs from Pyro's by {error:.2g}, limit 1e-9."
-        )
+        raise NoResult(f"no gold for {fit.problem.name}: log density differs from Pyro's by {error:.2g}, limit 1e-9.")
     return {"points": POINTS, "largest_error": float(f"{error:.2g}")}
 
 
@@ -79,9 +77,7 @@ def agreement(numbers: dict[str, Any], again: dict[str, Any], name: str) -> dict
     worst = max(z, key=lambda label: abs(z[label]))
     limit = float(stats.norm.isf(ALPHA / 2 / len(z)))
     if not abs(z[worst]) < limit:
-        raise NoResult(
-            f"no gold for {name}: two runs differ in {worst} by {z[worst]:.1f} errors, limit {limit:.1f}."
-        )
+        raise NoResult(f"no gold for {name}: two runs differ in {worst} by {z[worst]:.1f} errors, limit {limit:.1f}.")
     least = min(min(entry[kind]) for entry in again.values() for kind in ("ess_bulk", "ess_tail"))
     return {"largest_z": round(abs(z[worst]), 2), "limit": round(limit, 2), "least_ess": round(least)}
 

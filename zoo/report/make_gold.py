@@ -182,9 +182,7 @@ def long_run(
             return fit, found
         over = "in the time given" if fit.shape[1] < draws else f"of {CHAINS * draws} draws"
         if fit.shape[1] < draws or 2 * CHAINS * draws > MOST_DRAWS:
-            raise NoResult(
-                f"no gold for {problem.name} by {method}: {short} {over}. Raise thin or warmup, or seconds."
-            )
+            raise NoResult(f"no gold for {problem.name} by {method}: {short} {over}. Raise thin or warmup, or seconds.")
         draws *= 2
 
 
