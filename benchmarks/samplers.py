@@ -110,7 +110,7 @@ def _stock_row(nuts: dict[str, Any], step: float) -> dict[str, Any]:
     return {**nuts, "side": "Pyro (extrapolated)", "compile": 0.0, "run": run, "rate": nuts["ess"] / run}
 
 
-COLUMNS = ("problem", "sampler", "compile s", "run s", "steps a draw", "least ESS", "ESS/s", "seeds")
+COLUMNS = ("problem", "sampler", "iterations", "compile s", "run s", "steps a draw", "least ESS", "ESS/s", "seeds")
 HEAD = f"| {' | '.join(COLUMNS)} |\n{'|---' * len(COLUMNS)}|"
 MODES = {1: "One thread each", 0: "Threads as each side chooses"}
 
@@ -118,7 +118,7 @@ MODES = {1: "One thread each", 0: "Threads as each side chooses"}
 def line(row: dict[str, Any]) -> str:
     """A row of the table."""
     numbers = " | ".join(f"{row[key]:.3g}" for key in ("compile", "run", "steps", "ess", "rate"))
-    return f"| `{row['problem']}` | {row['side']} {row['method']} | {numbers} | {row['seeds']} |"
+    return f"| `{row['problem']}` | {row['side']} {row['method']} | {row['iterations']:g} | {numbers} | {row['seeds']} |"
 
 
 def merged(path: Path, row: dict[str, Any]) -> list[dict[str, Any]]:
