@@ -117,8 +117,8 @@ MODES = {1: "One thread each", 0: "Threads as each side chooses"}
 
 def line(row: dict[str, Any]) -> str:
     """A row of the table."""
-    numbers = " | ".join(f"{row[key]:.3g}" for key in ("compile", "run", "steps", "ess", "rate"))
-    return f"| `{row['problem']}` | {row['side']} {row['method']} | {row['iterations']:g} | {numbers} | {row['seeds']} |"
+    numbers = " | ".join(f"{row[key]:.4g}" for key in ("iterations", "compile", "run", "steps", "ess", "rate"))
+    return f"| `{row['problem']}` | {row['side']} {row['method']} | {numbers} | {row['seeds']} |"
 
 
 def merged(path: Path, row: dict[str, Any]) -> list[dict[str, Any]]:
