@@ -132,6 +132,7 @@ def kernels() -> dict[str, Any]:
 def kernel_step(kernel: Any) -> list[str]:
     problem = zoo.load("bnn_regression", n=8, hidden=3)
     own = {"batch_size": 4} if "minibatch" in kernel.__name__ else {}
+    own |= {"steps_each": 1} if "minibatch_hmc" in kernel.__name__ else {}
     run = first_run(density(problem), kernel, own, "diagonal", chains_of(kernel, None), 0, "uniform")
     run.fill_noise()
     like = run.mass.scale
