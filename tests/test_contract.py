@@ -32,7 +32,7 @@ def test_the_contract(case):
     assert report.ok, str(report)
 
 
-LARGE = ("lenet",)  # 431,080 parameters; its small cases above are quick
+LARGE = ("lenet", "segmentation")  # their small cases above are quick
 BY_NAME = [pytest.param(name, marks=[pytest.mark.slow] * (name in LARGE)) for name in zoo.names()]
 
 

@@ -128,6 +128,7 @@ def test_stock_trace_elbo_is_the_objective_at_its_masks() -> None:
             assert abs(-TraceMeanField_ELBO().loss(net, guide, *args, **kwargs) - right) > 0.1
 
 
+@pytest.mark.slow
 def test_stock_svi_and_ours_have_the_same_expectation() -> None:
     """Both within 4 standard errors of the sum over masks, on the same guide, after three stock steps too."""
     args, kwargs = problem().arguments()

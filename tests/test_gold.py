@@ -117,6 +117,7 @@ def test_too_short_a_run_is_no_gold(tmp_path: Path) -> None:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_refused_run_is_kept_and_gone_on_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The draws of a run that had no time left are the first of the same command's, given more of it."""
     monkeypatch.setattr("zoo.report.make_gold.DRAWS", 40)

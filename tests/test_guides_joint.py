@@ -195,6 +195,7 @@ def fit(d):
 """
 
 
+@pytest.mark.slow
 def test_a_fit_after_a_smaller_one_is_that_of_a_fresh_process() -> None:
     """Nothing of the first fit (parameters, shapes) is left for the second."""
     space: dict = {}

@@ -186,6 +186,7 @@ def fit(method: str, **options: object) -> zoo.Posterior:
     return zoo.run(problem, method, **(fixed | options))  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_chees_learns_the_first_maximum_of_its_criterion() -> None:
     """Near a Gaussian that is T = 1.43, where -cos(2 T) sin(2 j T) / (2 j T) is largest for j = 1/2."""
     found = fit("chees", warmup=400, draws=100)
@@ -207,7 +208,7 @@ def test_samplers_agree_with_nuts(method: str) -> None:
         assert bool(((other.draws[name].double().flatten(0, 1).std(0) / sd - 1).abs() < 0.13).all())
 
 
-@pytest.mark.parametrize("method", ["nuts", "hmc", "chees"])
+@pytest.mark.parametrize("method", ["hmc", *(pytest.param(m, marks=pytest.mark.slow) for m in ("nuts", "chees"))])
 def test_temperature(method: str) -> None:
     """Of a Gaussian of variance 1, p^(1 / T) has variance T: samplers-10."""
     problem = zoo.load(
@@ -237,6 +238,7 @@ def test_chains_start_from_a_fit_in_another_dtype() -> None:
     assert fit("hmc", init=start, warmup=5, draws=2).draws["w"].dtype == torch.float64
 
 
+@pytest.mark.slow
 def test_the_verdict_names_what_is_not_good_enough() -> None:
     good, short = fit("hmc", draws=1000), fit("hmc", warmup=50, draws=40)
     assert good.ok, good.outcome
@@ -245,6 +247,7 @@ def test_the_verdict_names_what_is_not_good_enough() -> None:
     assert short.outcome.startswith("not converged: ")
 
 
+@pytest.mark.slow
 def test_chains_at_different_places_are_not_ok() -> None:
     good = fit("hmc", draws=1000)
     good.draws["w"][0] += 3.0

@@ -179,6 +179,7 @@ def test_a_table_is_no_set_of_images() -> None:
     refused(lambda: zoo.load("vae", zoo.Data(torch.rand(4, 3, 5, 5))), "images must be grey, got 3 channels")
 
 
+@pytest.mark.slow
 def test_the_shell_takes_a_folder(tmp_path: Path) -> None:
     path = write(tmp_path, "classes", bytes_of(20), np.arange(20) % 3)
     run = [sys.executable, "-m", "zoo", "run", "vae", "-m", "prior", "--data", str(path), "--set", "binarise=True"]

@@ -92,7 +92,8 @@ def test_an_improper_prior_is_refused_by_name() -> None:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("method", ["chees", pytest.param("nuts", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["chees", "nuts"])
 def test_the_posterior_is_the_exact_one(method: str) -> None:
     """Means and sds within five standard errors of those of the conjugate posterior; the mass is the prior's."""
     line = zoo.load("linear_regression", n=8, noise=2.0, prior_scale=1.0)

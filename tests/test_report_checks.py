@@ -68,6 +68,7 @@ def test_tail_of_the_mean_is_the_closed_form(prior: bool) -> None:
         assert abs(twin["tail"] - tail) > error
 
 
+@pytest.mark.slow
 def test_a_right_model_is_not_extreme_and_a_wrong_one_is() -> None:
     """40 data sets: the Gaussian model of Gaussian noise, and of Student's t with two degrees of freedom.
 

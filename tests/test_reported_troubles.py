@@ -263,6 +263,7 @@ def fits(columns: int) -> list[list[float]]:
     return [fit.draws["w"].double().mean((0, 1)).tolist() for fit in found]
 
 
+@pytest.mark.slow
 def test_a_second_fit_of_another_size_is_a_fresh_one() -> None:
     fits(3)
     second, root = fits(5), Path(__file__).parent.parent

@@ -53,10 +53,12 @@ def test_the_prior_is_given_away_by_the_log_likelihood_alone() -> None:
     assert "above the draws (shifted)" in str(found)
 
 
+@pytest.mark.slow
 def test_nuts_passes() -> None:
     assert zoo.sbc(correlated(), "nuts", data_sets=60, draws=15, **SHORT).passed
 
 
+@pytest.mark.slow
 def test_broken_nuts_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     """The kinetic energy counted with the wrong sign: high densities are preferred."""
     right = nuts.kinetic
@@ -85,7 +87,12 @@ def test_dropout_fails() -> None:
 
 
 @pytest.mark.parametrize(
-    ("method", "own"), [("chees", {"max_steps": 9}), ("nuts", {"max_depth": 5}), ("sgld", {"batch_size": 3})]
+    ("method", "own"),
+    [
+        ("chees", {"max_steps": 9}),
+        pytest.param("nuts", {"max_depth": 5}, marks=pytest.mark.slow),
+        ("sgld", {"batch_size": 3}),
+    ],
 )
 def test_a_batch_is_the_runs_that_it_holds(method: str, own: dict[str, Any]) -> None:
     """Each data set's draws, step size included, are those of a run on it alone. Twin: the other data set's."""

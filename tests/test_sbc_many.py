@@ -100,6 +100,7 @@ def test_groups_that_fit_in_memory(module: Any, method: str, monkeypatch: pytest
             torch.testing.assert_close(again[k].draws["w"], whole[k].draws["w"], rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_places_are_taken_by_the_next_data_set(monkeypatch: pytest.MonkeyPatch) -> None:
     """Five data sets on two places: each is what it is with a place of its own, and no place waits."""
     problems = data_sets(correlated(), 5)

@@ -12,13 +12,21 @@ from collections.abc import Iterator
 import torch
 
 LARGE = 65_536
+# What takes a few numbers out of a tensor, however large that is: a step's own out of a block of noise.
+LOOK_UPS = {"index", "index_select", "select", "slice"}
 
 
 def threads_for(graph: torch.fx.GraphModule) -> int:
-    """Threads for a traced graph: torch's present setting if it holds a tensor of 65,536 numbers, else one."""
-    found = (getattr(node.meta.get("tensor_meta"), "shape", None) for node in graph.graph.nodes)
+    """Threads for a traced graph: torch's present setting if it works on a tensor of 65,536 numbers, else one."""
+    found = (getattr(node.meta.get("tensor_meta"), "shape", None) for node in graph.graph.nodes if not _stored(node))
     largest = max((shape.numel() for shape in found if shape is not None), default=0)
     return torch.get_num_threads() if largest >= LARGE else 1
+
+
+def _stored(node: torch.fx.Node) -> bool:
+    """Whether an input is only looked up in."""
+    names = (getattr(getattr(user.target, "overloadpacket", None), "__name__", "") for user in node.users)
+    return node.op == "placeholder" and all(name in LOOK_UPS for name in names)
 
 
 def threads_for_size(rows: int, coordinates: int) -> int:
