@@ -101,14 +101,14 @@ def test_threads_are_put_back() -> None:
 
 def test_only_large_graphs_use_several_threads() -> None:
     small = trace(lambda x: (x * 2,), [torch.ones(100)])
-    large = trace(lambda x: (x * 2,), [torch.ones(100_000)])
+    large = trace(lambda x: (x * 2,), [torch.ones(200_000)])
     with running_on(2):
         assert (threads_for(small), threads_for(large)) == (1, 2)
         # A block of noise is large and only looked up in; twin: one that is worked on.
-        looked_up = trace(lambda x, i: (x[i] * 2,), [torch.ones(1000, 100), torch.tensor([3])])
+        looked_up = trace(lambda x, i: (x[i] * 2,), [torch.ones(1000, 200), torch.tensor([3])])
         assert threads_for(looked_up) == 1
-        assert threads_for(trace(lambda x, i: (x[i] * x.sum(),), [torch.ones(1000, 100), torch.tensor([3])])) == 2
-        assert (threads_for_size(1000, 25), threads_for_size(1000, 66)) == (1, 2)
+        assert threads_for(trace(lambda x, i: (x[i] * x.sum(),), [torch.ones(1000, 200), torch.tensor([3])])) == 2
+        assert (threads_for_size(1000, 25), threads_for_size(1000, 132)) == (1, 2)
 
 
 def test_an_input_given_twice_stays_two_inputs() -> None:

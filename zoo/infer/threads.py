@@ -1,6 +1,6 @@
 """How many threads a piece of work gets: one, unless it is large.
 
-Below about 65,536 numbers an operation the threads' meeting costs more than they save; where another process wants
+Below about 131,072 numbers an operation the threads' meeting costs more than they save; where another process wants
 the cores as well, it costs ten times the work.
 """
 
@@ -11,13 +11,13 @@ from collections.abc import Iterator
 
 import torch
 
-LARGE = 65_536
+LARGE = 131_072
 # What takes a few numbers out of a tensor, however large that is: a step's own out of a block of noise.
 LOOK_UPS = {"index", "index_select", "select", "slice"}
 
 
 def threads_for(graph: torch.fx.GraphModule) -> int:
-    """Threads for a traced graph: torch's present setting if it works on a tensor of 65,536 numbers, else one."""
+    """Threads for a traced graph: torch's present setting if it works on a tensor of 131,072 numbers, else one."""
     found = (getattr(node.meta.get("tensor_meta"), "shape", None) for node in graph.graph.nodes if not _stored(node))
     largest = max((shape.numel() for shape in found if shape is not None), default=0)
     return torch.get_num_threads() if largest >= LARGE else 1
