@@ -60,6 +60,7 @@ def survives(directory: Path, monkeypatch: pytest.MonkeyPatch, count: int) -> bo
     return same(kept(directory, "mh", **MH), whole())
 
 
+@pytest.mark.slow
 def test_killed_before_any_call_that_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every such call of a run, one after the other."""
     with monkeypatch.context() as patch:

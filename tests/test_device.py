@@ -150,7 +150,13 @@ def test_steps_of_every_kernel(name: str) -> None:
     assert kernel_step(kernels()[name]) == []
 
 
-@pytest.mark.parametrize("guide", sorted(catalogue.guides()))
+def guides() -> list[Any]:
+    """Every second is a slow test."""
+    every = sorted(catalogue.guides())
+    return [pytest.param(name, marks=[pytest.mark.slow] * (i % 2)) for i, name in enumerate(every)]
+
+
+@pytest.mark.parametrize("guide", guides())
 def test_svi_of_every_guide(guide: str) -> None:
     problem = zoo.load("bnn_regression", n=8, hidden=3).to(device=META)
     with Places():

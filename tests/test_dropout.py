@@ -148,7 +148,7 @@ def matrix(x, y=None):
         pyro.sample("y", dist.Normal((x * w[..., 0]).sum(-1), NOISE), obs=y)
 
 
-@pytest.mark.parametrize("rate", [0.0, P])
+@pytest.mark.parametrize("rate", [0.0, pytest.param(P, marks=pytest.mark.slow)])
 def test_vectorised_particles_leave_the_loss_unchanged(rate) -> None:
     """Trap: a log density without the particles' axis would count once a particle: 4 times the penalty."""
     x, y = torch.randn(6, 3, generator=torch.Generator().manual_seed(0), dtype=F64), torch.ones(6, dtype=F64)

@@ -33,6 +33,7 @@ def fitted(engine: str) -> float:
     return float(fit.draws["noise"][0, 0])
 
 
+@pytest.mark.slow
 def test_points_do_not_count_replicates_of_what_was_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """The point guide and map climb the same log p(y, theta); a twin that counts replicates ends far below."""
     mode = zoo.run(zoo.Problem("gaps", gaps, {"y": Y, "seen": SEEN}), "map", restarts=1)

@@ -259,6 +259,7 @@ def test_bfmi_by_hand() -> None:
     assert bfmi(energy).tolist() == pytest.approx([3.0, 3 / 5])
 
 
+@pytest.mark.slow
 def test_weights_that_grow_without_end_are_named() -> None:
     """Growth throughout the draws, and chains far out that disagree: the posterior may be improper."""
     good = fit("hmc", draws=100)

@@ -116,6 +116,7 @@ def test_data_set_i_is_a_function_of_seed_and_i() -> None:
     assert not (zoo.sbc("coin_flip", "exact", data_sets=6, draws=7, seed=4).ranks == many.ranks).all()
 
 
+@pytest.mark.slow
 def test_one_data_set_after_another_where_the_engine_wants_it(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[str] = []
     right = each.run
