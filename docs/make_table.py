@@ -155,7 +155,7 @@ def main() -> None:
     numbers = json.loads(NUMBERS.read_text()) if NUMBERS.exists() else {}
     if not args.page:
         for name in args.names or sorted(path.stem for path in folder().glob("*.json")):
-            numbers[name] = block(name)
+            numbers[name] = dict(sorted(block(name).items()))  # as they are read back
             NUMBERS.write_text(json.dumps(numbers, indent=1, sort_keys=True) + "\n")
     PAGE.write_text(text(numbers))
     README.write_text(with_table(README.read_text(), numbers))
