@@ -23,6 +23,7 @@ from side import machine
 
 def made_again(name: str, seed: int, folder: str) -> str:
     """A line of the table; the command's last words where it refused."""
+    from zoo.core.no_result import NoResult
     from zoo.report.certificates import agreement
     from zoo.report.gold import open_gold
 
@@ -39,7 +40,7 @@ def made_again(name: str, seed: int, folder: str) -> str:
     again = open_gold(Path(folder) / f"{name}.json")
     try:
         found = agreement(shipped.facts["quantities"], again.facts["quantities"], name)
-    except RuntimeError as error:
+    except NoResult as error:
         return f"{name:28}{seconds:7.0f}  {error}"
     return f"{name:28}{seconds:7.0f}{found['largest_z']:8.2f}{found['limit']:7.2f}"
 

@@ -32,6 +32,7 @@ from zoo.infer.steps import make_step
 from zoo.infer.track import first_state
 
 META = torch.device("meta")
+OWN: dict[str, Any] = {"minibatch_mh": {"batch_size": 4}, "minibatch_hmc": {"batch_size": 4, "steps_each": 1}}
 SAID: dict[Any, Any] = {Tensor.item: 0.5, Tensor.__float__: 0.5, Tensor.__bool__: True, torch.equal: True}
 
 
@@ -131,8 +132,7 @@ def kernels() -> dict[str, Any]:
 
 def kernel_step(kernel: Any) -> list[str]:
     problem = zoo.load("bnn_regression", n=8, hidden=3)
-    own = {"batch_size": 4} if "minibatch" in kernel.__name__ else {}
-    own |= {"steps_each": 1} if "minibatch_hmc" in kernel.__name__ else {}
+    own = OWN.get(kernel.__name__.rpartition(".")[2], {})
     run = first_run(density(problem), kernel, own, "diagonal", chains_of(kernel, None), 0, "uniform")
     run.fill_noise()
     like = run.mass.scale

@@ -1,7 +1,7 @@
 """A call on CUDA, recorded once and played back: one launch for all that it does.
 
-A small network's step is dozens of kernels of a few microseconds each, and to launch them one by one from Python takes
-longer than they do. A CUDA graph launches them together, on the memory of the recording.
+A small network's step is many short kernels, each launched from Python. A CUDA graph launches all of them together, on
+the memory of the recording.
 
 Source: torch.cuda.CUDAGraph; NVIDIA, "CUDA C++ Programming Guide", CUDA Graphs.
 """

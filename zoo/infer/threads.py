@@ -1,7 +1,7 @@
 """How many threads a piece of work gets: one, unless it is large.
 
-Below about 131,072 numbers an operation the threads' meeting costs more than they save; where another process wants
-the cores as well, it costs ten times the work.
+Below about 131,072 numbers an operation the threads' meeting costs what they save, or more; where another process
+wants the cores as well, it costs ten times the work.
 """
 
 from __future__ import annotations

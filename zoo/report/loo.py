@@ -32,7 +32,7 @@ Array = NDArray[np.float64]
 
 # Fewer draws leave a tail of fewer than five ratios.
 LEAST_DRAWS = 25
-# With a larger share of rows that one fit cannot tell about, leaving rows out one by one tells nothing cheaply.
+# Above this share of bad rows a fit without each of them is no advice.
 MOST_BAD = 0.1
 # So many at once in memory.
 NUMBERS = 2**24
