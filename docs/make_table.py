@@ -2,6 +2,7 @@
 
     python docs/make_table.py                         all models: half an hour or more
     python docs/make_table.py coin_flip               only that model's rows, the others are kept
+    python docs/make_table.py --methods nuts,chees    only these rows
     python docs/make_table.py --page                  only the texts, out of the numbers there are
 
 Distances are those of `zoo.compare(zoo.find_gold(problem), fit)`: at the gold's probes, in its sds. Every method takes
@@ -150,12 +151,15 @@ def _short(value: float | None, times: int) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", help="golds, see `zoo gold`; none: all")
+    parser.add_argument("--methods", default="", help=f"of {', '.join(METHODS)}; none: all")
     parser.add_argument("--page", action="store_true", help="run nothing")
     args = parser.parse_args()
     numbers = json.loads(NUMBERS.read_text()) if NUMBERS.exists() else {}
     if not args.page:
         for name in args.names or sorted(path.stem for path in folder().glob("*.json")):
-            numbers[name] = dict(sorted(block(name).items()))  # as they are read back
+            only = args.methods.split(",") if args.methods else []
+            kept = numbers.get(name, {}) if only else {}
+            numbers[name] = dict(sorted({**kept, **block(name, only=only)}.items()))  # as they are read back
             NUMBERS.write_text(json.dumps(numbers, indent=1, sort_keys=True) + "\n")
     PAGE.write_text(text(numbers))
     README.write_text(with_table(README.read_text(), numbers))

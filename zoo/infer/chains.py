@@ -13,6 +13,7 @@ from zoo.core.posterior import Posterior
 from zoo.core.problem import Problem
 
 from . import mass as masses
+from .centred import centred
 from .checkpoint import Checkpoint, noted
 from .density import Density, density
 from .engine import choose_engine
@@ -49,12 +50,21 @@ def first_run(
     return Run(target, kernel, setup, seed, state, mass, {"step_size": 1.0, **setup.tuned}, watch, rows=n)
 
 
+def may_centre(kernel: Any, own: dict[str, Any], kind: str, centre: bool) -> bool:
+    """Whether an intercept may be sampled as the mean of f: of all rows, with a scale that is learned.
+
+    Not with mass="unit", whose coordinates and step sizes are the lectures', nor by kernels that accept everything.
+    """
+    return centre and kind != "unit" and kernel.TARGET_ACCEPT is not None and not own.get("batch_size")
+
+
 def _prepare(
     problem: Problem, kernel: Any, own: dict[str, Any], engine: str, chains: int, seed: int, init: Any,
-    kind: str, temperature: float, draws: int, iterations: int, journal: Journal, show: Show,
+    kind: str, centre: bool, temperature: float, draws: int, iterations: int, journal: Journal, show: Show,
 ) -> Run:  # fmt: skip
     """The chains at their starts, or about where they were stored, with a step function; tells the journal which."""
     target = density(problem, "loop" if engine == "loop" else "auto", temperature)
+    target = centred(target) if may_centre(kernel, own, kind, centre) else target
     engine = choose_engine(engine, target, iterations)
     at = journal.stored["run"]["position"] if journal.stored else None
     run = first_run(target, kernel, own, kind, chains, seed, init, at)
@@ -83,6 +93,7 @@ def fit(
     step_size: float | None = None,
     target_accept: float | None = None,
     mass: str = "diagonal",
+    centre: bool = True,
     temperature: float = 1.0,
     engine: str = "auto",
     keep_warmup: bool = False,
@@ -107,6 +118,8 @@ def fit(
         mass: "diagonal", "low_rank" (10 directions beside the diagonal) or "dense", learned in warm-up; "unit":
             none; "prior": as wide as the prior, which suits networks, and chains that start "uniform" do so in its
             units. A step size is in units of the mass.
+        centre: Sample the mean of f over the rows in place of an intercept, where the model has one: the same draws by
+            longer steps, see `zoo.infer.centred`. mass="unit" and minibatches never do.
         temperature: T of the target p(theta | y)^(1/T), T = 1 the posterior; below 1 is a "cold posterior".
         engine: "auto", "compiled", "eager", "loop" or "pyro" (stock pyro.infer.mcmc, chains in turn).
         keep_warmup: Also keep what was drawn in warm-up, as `posterior.warmup`.
@@ -139,7 +152,9 @@ def fit(
     with stoppable(max_seconds) as stop, progress_bar(_name(kernel), total, progress) as show:
         journal = Journal(checkpoint)
         engine = engine if checkpoint is None else checkpoint.engine(engine)
-        run = _prepare(problem, kernel, own, engine, chains, seed, init, mass, temperature, draws, total, journal, show)
+        run = _prepare(
+            problem, kernel, own, engine, chains, seed, init, mass, centre, temperature, draws, total, journal, show
+        )
         target = target_accept or run.setup.target or kernel.TARGET_ACCEPT
         warmed = warm(run, Plan(warmup, target, mass, step_size, keep_warmup), journal, stop, show)
         journal.tick("warmup")
@@ -147,7 +162,9 @@ def fit(
         if warmed:
             reason = collect(run, draws, thin, journal, stop, lambda done, text: show(warmup + done, text))
             journal.tick("sample")
+    intercept = run.density.intercept.site if run.density.intercept else None
     settings = {"engine": journal.engine, "mass": mass, "temperature": temperature, "chains": chains, **run.tuned}
+    settings |= {"centred": intercept}
     return _posterior(run, journal, reason, settings, thin)
 
 

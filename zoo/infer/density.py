@@ -7,6 +7,7 @@ with t the bijection each site's support has at that point. Chains are a batch d
 
 from __future__ import annotations
 
+import copy
 import logging
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -20,6 +21,7 @@ from zoo.core.handlers import LogProb, Record, Unconstrained, Values, pyro_state
 from zoo.core.problem import Problem
 from zoo.core.sites import Sites, sites
 
+from .centred import Centred, Intercept, with_mean
 from .subsample import on_rows
 
 log = logging.getLogger("zoo")
@@ -51,12 +53,14 @@ class Density:
         sites: `Sites` of the model.
         engine: "eager" (chains by vmap) or "loop" (one chain at a time).
         temperature: T of p(y, theta)^(1 / T); the Jacobian is not tempered.
+        intercept: The site whose coordinates are the mean of f, see `zoo.infer.centred`; None: no such site.
     """
 
     def __init__(self, problem: Problem, engine: str = "eager", temperature: float = 1.0) -> None:
         if engine not in ("eager", "loop"):
             raise ValueError(f"engine must be 'eager' or 'loop', got {engine!r}.")
         self.problem, self.engine, self.temperature = problem, engine, temperature
+        self.intercept: Intercept | None = None
         self.sites: Sites = sites(problem)
         if not self.sites.latent:
             raise ValueError(f"model '{problem.name}' has no latent site. Add a pyro.sample without obs.")
@@ -64,6 +68,12 @@ class Density:
         self.dtype, self.device = like.dtype, like.device
         self.blocks: tuple[Block, ...] = self._lay_out()
         self.dim = self.blocks[-1].stop
+
+    def with_intercept(self, intercept: Intercept | None) -> Density:
+        """The same density with the mean of f as coordinates of this site."""
+        other = copy.copy(self)
+        other.intercept = intercept
+        return other
 
     def _lay_out(self) -> tuple[Block, ...]:
         blocks, start = [], 0
@@ -81,7 +91,10 @@ class Density:
         lead, parts = position.shape[:-1], position.split([b.stop - b.start for b in self.blocks], -1)
         return {b.name: part.reshape((*lead, *b.coordinates)) for b, part in zip(self.blocks, parts, strict=True)}
 
-    def _at(self, position: Tensor) -> Unconstrained:
+    def at(self, position: Tensor) -> Unconstrained:
+        """The handler that answers the model's latent sites as a position (dim,) says."""
+        if self.intercept is not None:
+            return Centred(self.split(position), self.sites.sequential, self.intercept)
         return Unconstrained(self.split(position), self.sites.sequential)
 
     def log_density(
@@ -102,8 +115,10 @@ class Density:
         if rows is not None:
             scale = args[0].shape[0] / rows.shape[0]
             args, kwargs = on_rows(arguments, rows)
-        with LogProb(self.problem.names["plate"], scale, jacobian) as log_prob, self._at(position) as point:
+        with LogProb(self.problem.names["plate"], scale, jacobian) as log_prob, self.at(position) as point:
             self.problem.model(*args, **kwargs)
+        if isinstance(point, Centred):
+            log_prob.sites[point.intercept.site] = point.log_prob()
         total = log_prob.total if self.temperature == 1.0 else log_prob.total / self.temperature
         return total + point.log_jacobian if jacobian else total
 
@@ -173,12 +188,12 @@ class Density:
 
         def values(u: Tensor) -> dict[str, Tensor]:
             args, kwargs = self.problem.arguments()
-            with self._at(u) as point:
+            with self.at(u) as point:
                 self.problem.model(*args, **kwargs)
             return {b.name: point.values[b.name] for b in self.blocks}
 
         with pyro_state(validate=False), torch.no_grad():
-            if all(is_real(self.sites.latent[b.name].fn.support) for b in self.blocks):
+            if self.intercept is None and all(is_real(self.sites.latent[b.name].fn.support) for b in self.blocks):
                 return self.split(position)
             flat = self._batched(values, position.reshape(-1, self.dim))
         return {b.name: flat[b.name].reshape((*lead, *b.shape)) for b in self.blocks}
@@ -204,7 +219,8 @@ class Density:
         for b in self.blocks:
             msg = record.sites[b.name]
             parts.append(unconstrain(msg["fn"].support, b.name).inv(msg["value"]).reshape(-1))
-        return torch.cat(parts)
+        position = torch.cat(parts)
+        return position if self.intercept is None else with_mean(position, record.sites, self.intercept)
 
 
 def is_real(support: Any) -> bool:

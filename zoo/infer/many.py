@@ -17,7 +17,8 @@ from zoo.core.posterior import Posterior
 from zoo.core.problem import Problem
 
 from . import adapt
-from .chains import chains_of, check_target, first_run, weights_of
+from .centred import Intercept, centred
+from .chains import chains_of, check_target, first_run, may_centre, weights_of
 from .density import Density
 from .engine import choose_engine
 from .lockstep import Batch, batch_of, varying
@@ -42,7 +43,10 @@ from .warmup import (
 # millisecond or two, and what a call costs besides is little.
 MOST_NUMBERS, ENOUGH_NUMBERS = 2**24, 2**20
 Stop = Callable[[], str]
-LOOP = ("draws", "chains", "warmup", "thin", "init", "step_size", "target_accept", "mass", "temperature", "engine")
+LOOP = (
+    "draws", "chains", "warmup", "thin", "init", "step_size", "target_accept", "mass", "centre", "temperature",
+    "engine",
+)  # fmt: skip
 LOOP_ONLY = ("kernel", "keep_warmup", "progress", "max_seconds", "checkpoint", "seed")
 
 
@@ -95,7 +99,8 @@ def sampled(
     check_target(kernel, given["target_accept"])
     given["engine"] = _engine(problems[0], given)
     differs, places, way_in = varying(problems), _places(problems, chains, given), way_in_of(kernel, given["warmup"])
-    runs = [_run(one, kernel, own, chains, seed, given) for one, seed in zip(problems, seeds, strict=True)]
+    intercept = _intercept(problems[0], kernel, own, given)
+    runs = [_run(one, kernel, own, chains, seed, given, intercept) for one, seed in zip(problems, seeds, strict=True)]
     if way_in:
         _come_in(runs, places, differs, given | {"warmup": way_in}, stop)
     for course in _all_done(runs, places, differs, given | {"warmup": given["warmup"] - way_in}, stop):
@@ -116,8 +121,17 @@ def _come_in(runs: list[Run], places: int, differs: list[bool], given: dict[str,
         come_from(runs[course.index], others[course.index])
 
 
-def _run(problem: Problem, kernel: Any, own: dict[str, Any], chains: int, seed: int, given: dict[str, Any]) -> Run:
-    target = Density(problem, "eager", given["temperature"])
+def _intercept(problem: Problem, kernel: Any, own: dict[str, Any], given: dict[str, Any]) -> Intercept | None:
+    """Found on one data set for all: the batch is of one graph."""
+    allowed = may_centre(kernel, own, given["mass"], given["centre"])
+    return centred(Density(problem, "eager", given["temperature"])).intercept if allowed else None
+
+
+def _run(
+    problem: Problem, kernel: Any, own: dict[str, Any], chains: int, seed: int, given: dict[str, Any],
+    intercept: Intercept | None,
+) -> Run:  # fmt: skip
+    target = Density(problem, "eager", given["temperature"]).with_intercept(intercept)
     return first_run(target, kernel, own, given["mass"], chains, seed, given["init"])
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from zoo.core.handlers import LogProb, Unconstrained, pyro_state
+from zoo.core.handlers import LogProb, pyro_state
 from zoo.core.posterior import Posterior
 
 from .density import Density
@@ -70,7 +70,7 @@ def _uniform(density: Density, chain: int, seed: int, width: Width | None) -> Te
 def _culprit(density: Density, point: Tensor) -> str:
     args, kwargs = density.problem.arguments()
     with pyro_state(validate=False), torch.no_grad(), LogProb() as log_prob:
-        with Unconstrained(density.split(point)):
+        with density.at(point):
             density.problem.model(*args, **kwargs)
     for name, value in log_prob.sites.items():
         if not torch.isfinite(value):

@@ -189,10 +189,19 @@ def _pooled(run: Run, accept: Tensor, recent: Tensor) -> tuple[float, Tensor]:
 
 
 def _new_mass(run: Run, kind: str, spread: adapt.Spread, window: list[Tensor]) -> mass.Mass:
+    scale = adapt.scale(spread, run.mass.scale)
     if kind in mass.FIXED:
-        return run.mass
-    scaled = run.mass._replace(scale=adapt.scale(spread, run.mass.scale))
+        return _with_mean_of_f(run, scale)
+    scaled = run.mass._replace(scale=scale)
     return scaled if kind == "diagonal" else mass.stretched(torch.cat(window, 1), kind, scaled)
+
+
+def _with_mean_of_f(run: Run, scale: Tensor) -> mass.Mass:
+    """A mass that is not learned, but for the mean of f: the data know it, and no prior tells how well."""
+    if run.density.intercept is None:
+        return run.mass
+    columns = torch.tensor(run.density.intercept.columns, device=scale.device)
+    return run.mass._replace(scale=run.mass.scale.index_copy(0, columns, scale[columns]))
 
 
 def _first_climb(run: Run) -> Any:
