@@ -111,19 +111,30 @@ def test_its_coordinate_is_the_mean_of_f() -> None:
     assert torch.allclose(new.unconstrain(values)[:, columns], f.mean(-2))
 
 
-def own(f: Any, site: Any = None, used: bool = True) -> zoo.Problem:
-    """y ~ N(f(x, w, b), 1) of 20 rows, b ~ N(0, 1) or `site`; `used`: y depends on what f's statement returns."""
+def own(f: Any, site: Any = None, used: bool = True, child: bool = False, noise: float = 1.0) -> zoo.Problem:
+    """y ~ N(f(x, w, b), noise^2) of 20 rows, b ~ N(0, 1) or `site`.
+
+    used: y depends on what f's statement returns; child: another site is about b.
+    """
 
     def model(x: Tensor, y: Tensor | None = None) -> None:
         b = pyro.sample("b", site or dist.Normal(x.new_zeros(()), 1.0))
         w = pyro.sample("w", dist.Normal(x.new_zeros(()), 1.0))
+        if child:
+            pyro.sample("child", dist.Normal(b, 1.0))
         value = f(x[:, 0], w, b)
         stated = pyro.deterministic("f", value)
         with pyro.plate("data", len(x)):
-            pyro.sample("y", dist.Normal(stated if used else value, 1.0), obs=y)
+            pyro.sample("y", dist.Normal(stated if used else value, noise), obs=y)
 
     x = torch.linspace(1, 3, 20, dtype=torch.float64)[:, None]
     return zoo.Problem("own", model, zoo.Data(x, x[:, 0] ** 2))
+
+
+def _careful(x: Tensor, w: Tensor, b: Tensor) -> Tensor:
+    if float(b.abs()) > 1000:
+        raise RuntimeError("no such intercept")
+    return (w * x + b).clamp(-1000, 1000)
 
 
 LINE = own(lambda x, w, b: w * x + b)
@@ -138,11 +149,25 @@ LINE = own(lambda x, w, b: w * x + b)
         own(lambda x, w, b: w * x + b * x),
         own(lambda x, w, b: w * x + b, site=dist.LogNormal(torch.zeros((), dtype=torch.float64), 1.0)),
         own(lambda x, w, b: w * x + b, used=False),
+        own(lambda x, w, b: w * x + b, child=True, noise=1e-3),
+        own(_careful),
         zoo.load("coin_flip"),
         zoo.load("linear_regression", bias=False),
         zoo.load("bnn_regression", prior_scale="learned"),
     ],
-    ids=["cut off", "clamped", "twice", "slope", "positive", "f only stated", "no f", "no intercept", "scaled"],
+    ids=[
+        "cut off",
+        "clamped",
+        "twice",
+        "slope",
+        "positive",
+        "f only stated",
+        "a child",
+        "refuses",
+        "no f",
+        "no intercept",
+        "scaled",
+    ],
 )
 def test_what_is_no_intercept_stays_as_it_is(problem: zoo.Problem) -> None:
     """The twin, a line's intercept, is found."""

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 from torch import Tensor
 
-from zoo.core.handlers import Record, Unconstrained, pyro_state, scaled_log_prob
+from zoo.core.handlers import LogProb, Record, Unconstrained, pyro_state, scaled_log_prob
 
 if TYPE_CHECKING:
     from .density import Block, Density
@@ -104,7 +104,7 @@ def centred(target: Density) -> Density:
         if numbers and not answers:
             columns = tuple(block.start + number for number in numbers)
             new = target.with_intercept(Intercept(block.name, f, numbers, columns))
-            if _is_same(target, new, columns, points):
+            if _is_same(target, new, points):
                 return new
     return target
 
@@ -123,7 +123,8 @@ def _may_be(target: Density, block: Block, f: Tensor) -> bool:
 
     site = target.sites.latent[block.name]
     each = is_real(site.fn.support) and not site.local and block.coordinates == block.shape
-    return each and f.dim() in (1, 2) and f.shape[0] > 1 and block.shape.numel() >= f[0].numel()
+    rows = f.is_floating_point() and f.dim() in (1, 2) and f.shape[0] > 1
+    return each and rows and block.shape.numel() >= f[0].numel()
 
 
 def _shifting(
@@ -137,7 +138,10 @@ def _shifting(
     by = torch.linspace(size, 1.5 * size, count, dtype=torch.float64)
     moved = position.clone()
     moved[block.start : block.stop] += by.to(position)
-    after = _f(target, name, moved)
+    try:
+        after = _f(target, name, moved)
+    except Exception:  # a model may refuse values so far out, in words of its own
+        return ()
     shifts = (after - before).double().cpu().reshape(len(before), -1)
     nearest = (shifts[0, :, None] - by).abs().argmin(1)
     largest = 1 + float(torch.maximum(before.abs(), after.abs()).max())
@@ -147,10 +151,20 @@ def _shifting(
     return tuple(nearest.tolist())
 
 
-def _is_same(plain: Density, new: Density, columns: tuple[int, ...], points: Tensor) -> bool:
-    """Whether a density is the other's at the same values, and as steep in the intercept: does y depend on it by f?"""
-    (lp, grad), (new_lp, new_grad) = (
-        target.value_and_grad(target.unconstrain(plain.constrain(points))) for target in (plain, new)
-    )
-    pairs = ((lp, new_lp), (grad[:, columns], new_grad[:, columns]))
-    return all(torch.allclose(b.double(), a.double(), rtol=1e-3, atol=1e-3) for a, b in pairs)
+def _is_same(plain: Density, new: Density, points: Tensor) -> bool:
+    """Whether every site has the same log probability at the same values: does anything but f depend on the intercept?
+
+    Site by site: what one of them is off by could drown in the sum of y's rows.
+    """
+    for values in (plain.constrain(point) for point in points):
+        before, after = (_log_probs(target, target.unconstrain(values)) for target in (plain, new))
+        if not all(torch.allclose(after[name], before[name], rtol=1e-3, atol=1e-3) for name in before):
+            return False
+    return True
+
+
+def _log_probs(target: Density, position: Tensor) -> dict[str, Tensor]:
+    args, kwargs = target.problem.arguments()
+    with pyro_state(validate=False), torch.no_grad(), LogProb() as log_prob, target.at(position) as point:
+        target.problem.model(*args, **kwargs)
+    return log_prob.sites | ({point.intercept.site: point.log_prob()} if isinstance(point, Centred) else {})
