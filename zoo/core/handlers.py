@@ -179,15 +179,18 @@ class LogProb(Messenger):
         plate: Name of the data plate.
         scale: Factor n / len(batch) for every site inside that plate; 1 for all rows.
         replicas: Whether replicates of what was seen (see `is_replica`) count; no for log p(y, theta) itself.
+        later: A site that is left out, as its value is not known yet.
     """
 
-    def __init__(self, plate: str = "data", scale: float | Tensor = 1.0, replicas: bool = True) -> None:
+    def __init__(
+        self, plate: str = "data", scale: float | Tensor = 1.0, replicas: bool = True, later: str = ""
+    ) -> None:
         super().__init__()
-        self.plate, self.scale, self.replicas = plate, scale, replicas
+        self.plate, self.scale, self.replicas, self.later = plate, scale, replicas, later
         self.sites: dict[str, Tensor] = {}
 
     def _pyro_post_sample(self, msg: Any) -> None:
-        if site_is_subsample(msg) or msg["infer"].get("_deterministic", False):
+        if site_is_subsample(msg) or msg["infer"].get("_deterministic", False) or msg["name"] == self.later:
             return
         log_prob = scaled_log_prob(msg, replicas=self.replicas)
         if in_plate(msg, self.plate) and not (isinstance(self.scale, float) and self.scale == 1.0):

@@ -50,9 +50,8 @@ class Centred(Unconstrained):
     def __init__(self, coordinates: Mapping[str, Tensor], sequential: Iterable[str], intercept: Intercept) -> None:
         super().__init__(coordinates, sequential)
         self.intercept, site = intercept, coordinates[intercept.site]
-        self.numbers = torch.tensor(intercept.numbers, device=site.device)
-        self.mean = site.reshape(-1)[self.numbers]
-        self.coordinates = {**coordinates, intercept.site: _put(site, self.numbers, torch.zeros_like(self.mean))}
+        self.mean = _taken(site, intercept.numbers)
+        self.coordinates = {**coordinates, intercept.site: _put(site, intercept.numbers, torch.zeros_like(self.mean))}
         self.message: Any = None
 
     def _pyro_sample(self, msg: Any) -> None:
@@ -62,7 +61,7 @@ class Centred(Unconstrained):
             # In float64: a float32 sum's last digit depends on how many chains lie beside it.
             shift = self.mean - g.mean(0, dtype=torch.float64).to(g).reshape(-1)
             msg["value"] = g + shift.reshape(g.shape[1:])
-            self.values[site] = self.message["value"] = _put(self.values[site], self.numbers, shift)
+            self.values[site] = self.message["value"] = _put(self.values[site], self.intercept.numbers, shift)
 
     def _pyro_post_sample(self, msg: Any) -> None:
         if msg["name"] == self.intercept.site:
@@ -73,8 +72,26 @@ class Centred(Unconstrained):
         return scaled_log_prob(self.message)
 
 
-def _put(value: Tensor, numbers: Tensor, new: Tensor) -> Tensor:
-    return value.reshape(-1).index_copy(0, numbers, new).reshape(value.shape)
+def later_log_prob(point: Unconstrained) -> dict[str, Tensor]:
+    """{site: log probability} of what a handler knew only once the model had run."""
+    return {point.intercept.site: point.log_prob()} if isinstance(point, Centred) else {}
+
+
+def _taken(value: Tensor, numbers: tuple[int, ...]) -> Tensor:
+    """Some of a site's numbers, (k,)."""
+    flat = value.reshape(-1)
+    return flat if _is_all(value, numbers) else flat[torch.tensor(numbers, device=value.device)]
+
+
+def _put(value: Tensor, numbers: tuple[int, ...], new: Tensor) -> Tensor:
+    """A site's value with other numbers (k,) in their places."""
+    if not _is_all(value, numbers):
+        new = value.reshape(-1).index_copy(0, torch.tensor(numbers, device=value.device), new)
+    return new.reshape(value.shape)
+
+
+def _is_all(value: Tensor, numbers: tuple[int, ...]) -> bool:
+    return numbers == tuple(range(value.numel()))
 
 
 def with_mean(position: Tensor, sites: Mapping[str, Any], intercept: Intercept) -> Tensor:
@@ -167,4 +184,4 @@ def _log_probs(target: Density, position: Tensor) -> dict[str, Tensor]:
     args, kwargs = target.problem.arguments()
     with pyro_state(validate=False), torch.no_grad(), LogProb() as log_prob, target.at(position) as point:
         target.problem.model(*args, **kwargs)
-    return log_prob.sites | ({point.intercept.site: point.log_prob()} if isinstance(point, Centred) else {})
+    return log_prob.sites | later_log_prob(point)

@@ -162,9 +162,7 @@ def fit(
         if warmed:
             reason = collect(run, draws, thin, journal, stop, lambda done, text: show(warmup + done, text))
             journal.tick("sample")
-    intercept = run.density.intercept.site if run.density.intercept else None
     settings = {"engine": journal.engine, "mass": mass, "temperature": temperature, "chains": chains, **run.tuned}
-    settings |= {"centred": intercept}
     return _posterior(run, journal, reason, settings, thin)
 
 
@@ -209,10 +207,11 @@ def _posterior(run: Run, journal: Journal, reason: str, settings: dict[str, Any]
         warmup = {"draws": run.density.constrain(before), "stats": _typed(known)}
     if "lp" not in stats:  # of all rows: what a kernel on minibatches has not seen
         stats["lp"] = run.density.log_prob(whole.flatten(0, 1)).reshape(whole.shape[:2])
+    intercept = run.density.intercept
     posterior = Posterior(
         run.density.problem, method, "markov", run.density.constrain(whole),
         weights=weights_of(run, whole, thin * journal.draws.step), stats=_typed(stats), seconds=journal.seconds,
-        settings=settings, warmup=warmup,
+        settings=settings | {"centred": intercept.site if intercept else None}, warmup=warmup,
     )  # fmt: skip
     return judged(posterior, reason, run.setup.biased)
 

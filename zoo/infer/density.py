@@ -21,7 +21,7 @@ from zoo.core.handlers import LogProb, Record, Unconstrained, Values, pyro_state
 from zoo.core.problem import Problem
 from zoo.core.sites import Sites, sites
 
-from .centred import Centred, Intercept, with_mean
+from .centred import Centred, Intercept, later_log_prob, with_mean
 from .subsample import on_rows
 
 log = logging.getLogger("zoo")
@@ -115,10 +115,10 @@ class Density:
         if rows is not None:
             scale = args[0].shape[0] / rows.shape[0]
             args, kwargs = on_rows(arguments, rows)
-        with LogProb(self.problem.names["plate"], scale, jacobian) as log_prob, self.at(position) as point:
+        later = self.intercept.site if self.intercept else ""
+        with LogProb(self.problem.names["plate"], scale, jacobian, later) as log_prob, self.at(position) as point:
             self.problem.model(*args, **kwargs)
-        if isinstance(point, Centred):
-            log_prob.sites[point.intercept.site] = point.log_prob()
+        log_prob.sites.update(later_log_prob(point))
         total = log_prob.total if self.temperature == 1.0 else log_prob.total / self.temperature
         return total + point.log_jacobian if jacobian else total
 
