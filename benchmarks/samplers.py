@@ -9,9 +9,10 @@ be of one problem (`--problems logistic`) or a few samplers (`--methods chees --
 
 The same float32 data for all; every run in a process of its own; compiling is a column apart and no part of the rate
 (JAX's sides compile in a first run and are timed in a second); ESS of all by one function from saved draws: the least
-of f at the data and of log noise; medians over seeds. Stock Pyro takes hours:
-its figure is the zoo's ESS a NUTS step over stock's seconds a step. `mclmc` of BlackJAX has no Metropolis step and a
-bias; the zoo's has one and none. On the networks the zoo's samplers have mass="prior" (BlackJAX's ChEES the unit mass).
+of f at the data and of log noise; medians over seeds. Stock Pyro takes hours: its figure, made where NumPyro's NUTS is
+measured, is the ESS a step of that, the same sampler in the same coordinates, over stock's seconds a step. `mclmc` of
+BlackJAX has no Metropolis step and a bias; the zoo's has one and none. On the networks the zoo's samplers have
+mass="prior" (BlackJAX's ChEES the unit mass).
 """
 
 from __future__ import annotations
@@ -89,7 +90,7 @@ def rows(name: str, args: argparse.Namespace, folder: Path) -> Iterator[dict[str
         warmup, draws = (int(args.scale * size) for size in SIZES[name][0 if four else 1])
         found = _seeds(command, folder / f"{side}-{method}.npz", warmup, draws, args)
         row = {"problem": name, "side": side, "method": method, "threads": args.threads, "seeds": args.seeds, **found}
-        nuts = row if (side, method) == ("zoo", "nuts") else nuts
+        nuts = row if (side, method) == ("NumPyro", "nuts") else nuts
         yield row
     if nuts and not args.no_stock:
         yield _stock_row(nuts, measure([*here, name, "stock"], args.threads)["step"])
@@ -107,8 +108,8 @@ def _seeds(command: list[str], out: Path, warmup: int, draws: int, args: argpars
 
 
 def _stock_row(nuts: dict[str, Any], step: float) -> dict[str, Any]:
-    """ESS a leapfrog step of the zoo's NUTS over stock's seconds a step, chain after chain."""
-    run = OWN["nuts"]["chains"] * nuts["iterations"] * nuts["steps"] * step
+    """ESS a leapfrog step of NumPyro's NUTS over stock's seconds a step, four chains one after another."""
+    run = 4 * nuts["iterations"] * nuts["steps"] * step
     return {**nuts, "side": "Pyro (extrapolated)", "compile": 0.0, "run": run, "rate": nuts["ess"] / run}
 
 

@@ -223,7 +223,7 @@ EXACT = exact_answer()
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", ["hmc", "nuts", "chees", "mclmc", "mala"])
+@pytest.mark.parametrize("method", ["nuts", "chees", "mclmc"])
 def test_draws_are_the_exact_ones(method: str) -> None:
     """Means and sds of slope, intercept and f, alpha = 1e-3 each. The twin's density forgets the intercept's prior."""
     options: dict[str, Any] = {
@@ -244,7 +244,7 @@ def test_the_twin_without_the_intercepts_prior_is_told(monkeypatch: pytest.Monke
     monkeypatch.setattr(Centred, "log_prob", lambda self: torch.zeros((), dtype=torch.float64))
     assert centred(plain) is plain
     monkeypatch.setattr("zoo.infer.centred._is_same", lambda *_: True)
-    fit = zoo.run(far_line(), "hmc", engine="eager", draws=800, warmup=150, seed=0, progress=False)
+    fit = zoo.run(far_line(), "nuts", engine="compiled", draws=1000, warmup=300, seed=0, progress=False)
     with pytest.raises(AssertionError, match=r"sd|mean"):
         assert_close_mcmc(theta(fit), *EXACT, alpha=1e-3)
 
@@ -277,12 +277,9 @@ def test_minibatches_do_not_know_the_mean() -> None:
 
 
 def test_the_priors_mass_learns_its_scale_alone() -> None:
-    """Where all else has the prior's: the twin, the slope of the same line."""
-    problem = far_line()
-    run = first_run(centred(density(problem)), nuts, {}, "prior", 4, 0, "uniform")
-    spread = adapt.Spread(
-        500, torch.zeros(4, 2, dtype=torch.float64), torch.full((4, 2), 500 * 1e-2, dtype=torch.float64)
-    )
-    scale = _new_mass(run, "prior", spread, []).scale
-    assert float(scale[1]) == pytest.approx(0.1, rel=0.1)
+    """Half way from the sd to the prior's, .1 and s: sqrt(.1 s). The twin, the slope of the same line, keeps s."""
+    run = first_run(centred(density(far_line())), nuts, {}, "prior", 4, 0, "uniform")
+    seen = torch.full((4, 2), 500 * 1e-2, dtype=torch.float64)
+    scale = _new_mass(run, "prior", adapt.Spread(500, torch.zeros_like(seen), seen), []).scale
+    assert float(scale[1]) == pytest.approx(float(0.1 * run.mass.scale[1]) ** 0.5, rel=0.02)
     assert scale[0] == run.mass.scale[0]

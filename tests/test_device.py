@@ -21,7 +21,8 @@ from torch.utils import _pytree as pytree
 
 import zoo
 from zoo.cli import catalogue
-from zoo.infer.chains import chains_of, first_run
+from zoo.infer.centred import centred
+from zoo.infer.chains import chains_of, first_run, may_centre
 from zoo.infer.density import density
 from zoo.infer.dispatch import methods
 from zoo.infer.engine import step_on
@@ -91,8 +92,9 @@ def elsewhere(function: Callable[..., Any], *trees: Any) -> list[str]:
     return run.elsewhere
 
 
-def gradient(problem: zoo.Problem) -> list[str]:
-    target = density(problem)
+def gradient(problem: zoo.Problem, centre: bool = False) -> list[str]:
+    target = centred(density(problem)) if centre else density(problem)
+    assert (target.intercept is not None) == centre
     both = torch.func.grad_and_value(lambda u, arguments: target.log_density(u, True, arguments, None))
     position = torch.zeros(3, target.dim, dtype=target.dtype)
     return elsewhere(torch.func.vmap(both, (0, None)), position, problem.arguments())
@@ -107,6 +109,12 @@ def models() -> list[Any]:
 @pytest.mark.parametrize("name", models())
 def test_gradients_of_every_model(name: str) -> None:
     assert gradient(zoo.load(name)) == []
+
+
+@pytest.mark.parametrize("name", ["bnn_regression", "heteroscedastic_regression"])
+def test_gradients_where_the_mean_of_f_is_sampled(name: str) -> None:
+    """In place of all of a site, and of some of its numbers."""
+    assert gradient(zoo.load(name), centre=True) == []
 
 
 def test_a_model_that_makes_a_tensor_on_the_cpu_is_found() -> None:
@@ -133,7 +141,8 @@ def kernels() -> dict[str, Any]:
 def kernel_step(kernel: Any) -> list[str]:
     problem = zoo.load("bnn_regression", n=8, hidden=3)
     own = OWN.get(kernel.__name__.rpartition(".")[2], {})
-    run = first_run(density(problem), kernel, own, "diagonal", chains_of(kernel, None), 0, "uniform")
+    target = centred(density(problem)) if may_centre(kernel, own, "diagonal", True) else density(problem)
+    run = first_run(target, kernel, own, "diagonal", chains_of(kernel, None), 0, "uniform")
     run.fill_noise()
     like = run.mass.scale
     tuned = {name: like.new_tensor(value) for name, value in run.tuned.items()}

@@ -43,11 +43,13 @@ def first_run(
     position = starts(target, chains, seed, init, width) if at is None else at
     setup, state = at_start(kernel, target, position, own)
     mass = masses.unit(position[0], masses.rank_of(kind, target.dim))
-    mass = mass if width is None else mass._replace(scale=width.scale)
+    prior = None if width is None else width.scale
+    mass = mass if prior is None else mass._replace(scale=prior)
     watch = Watch(_name(kernel), patience(setup.target or kernel.TARGET_ACCEPT))
     size = batch_size(setup.noise)
     n = check_subsample(target.problem, target.sites, size) if size else 0
-    return Run(target, kernel, setup, seed, state, mass, {"step_size": 1.0, **setup.tuned}, watch, rows=n)
+    tuned = {"step_size": 1.0, **setup.tuned}
+    return Run(target, kernel, setup, seed, state, mass, tuned, watch, width=prior, rows=n)
 
 
 def may_centre(kernel: Any, own: dict[str, Any], kind: str, centre: bool) -> bool:

@@ -35,6 +35,7 @@ class Run:
         tuned: {"step_size": ..., the kernel's own numbers}.
         drive: How steps are driven, see `zoo.infer.engine`.
         watch: Looks for chains that stand still.
+        width: The prior's scales (dim,) where the mass is theirs.
         rows: n, where the kernel works on minibatches of the n rows.
         iteration: Iterations completed.
         noise: The present block of noise.
@@ -53,6 +54,7 @@ class Run:
     tuned: dict[str, float]
     watch: Watch
     drive: Drive | None = None
+    width: Tensor | None = None
     rows: int = 0
     iteration: int = 0
     noise: dict[str, Tensor] = dataclasses.field(default_factory=dict)

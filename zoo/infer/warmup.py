@@ -78,7 +78,8 @@ def on_the_way(run: Run) -> Run:
     """The chains of a run at their starts, under the kernel that is its way in."""
     way = run.kernel.WAY_IN
     setup, state = at_start(way, run.density, run.kernel.position_of(run.state), {})
-    return Run(run.density, way, setup, run.seed, state, run.mass, {"step_size": 1.0, **setup.tuned}, run.watch)
+    tuned = {"step_size": 1.0, **setup.tuned}
+    return Run(run.density, way, setup, run.seed, state, run.mass, tuned, run.watch, width=run.width)
 
 
 def come_from(run: Run, other: Run) -> None:
@@ -197,11 +198,16 @@ def _new_mass(run: Run, kind: str, spread: adapt.Spread, window: list[Tensor]) -
 
 
 def _with_mean_of_f(run: Run, scale: Tensor) -> mass.Mass:
-    """A mass that is not learned, but for the mean of f: the data know it, and no prior tells how well."""
-    if run.density.intercept is None:
+    """A mass that is not learned, but for the mean of f: half way, in logarithms, from its sd to the prior's.
+
+    In units of its sd it would be as slow as weights that the data say nothing of, and all of f with it; in the prior's
+    it would need steps as small as without `zoo.infer.centred`.
+    """
+    if run.density.intercept is None or run.width is None:
         return run.mass
     columns = torch.tensor(run.density.intercept.columns, device=scale.device)
-    return run.mass._replace(scale=run.mass.scale.index_copy(0, columns, scale[columns]))
+    between = (run.width * scale).sqrt()
+    return run.mass._replace(scale=run.mass.scale.index_copy(0, columns, between[columns]))
 
 
 def _first_climb(run: Run) -> Any:
