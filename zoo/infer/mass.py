@@ -4,7 +4,8 @@
 
 scale (dim,) are sds; the columns of U (dim, k) are directions in which the scaled coordinates are stretched by
 `stretch` (k,). Diagonal: k = 0. Dense: k = dim. Unit: M = I. Prior: scale is the prior's, see
-`zoo.infer.prior_width`. Neither of these two is learned. A and its inverse cost O(k dim), and no matrix is ever
+`zoo.infer.prior_width`. Neither of these two is learned,
+but for the scale of a mean of f (`zoo.infer.centred`). A and its inverse cost O(k dim), and no matrix is ever
 inverted.
 """
 

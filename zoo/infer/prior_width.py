@@ -2,9 +2,10 @@
 
     c_i = q_.5,    s_i = (q_.75 - q_.25) / 1.349    of coordinate i over 400 draws of the prior; the sd of a normal one
 
-mass="prior" has the scales s, which are never learned, and its chains start in these units. Of a network's weights the
-data determine a few directions; in the others, most of them, the posterior is as wide as the prior. Learned in a mode,
-sds of single weights say little of that, and a unit mass fits priors of sd 1 only. Quartiles: a prior may have no sd.
+mass="prior" has the scales s, never learned but for the mean of f, and its chains start in these units. Of a network's
+weights the data determine a few directions; in the others, most of them, the posterior is as wide as the prior. Learned
+in a mode, sds of single weights say little of that, and a unit mass fits priors of sd 1 only. Quartiles: a prior may
+have no sd.
 """
 
 from __future__ import annotations
