@@ -21,8 +21,8 @@ from torch.utils import _pytree as pytree
 
 import zoo
 from zoo.cli import catalogue
-from zoo.infer.centred import centred
-from zoo.infer.chains import chains_of, first_run, may_centre
+from zoo.infer.centred import centred, may_centre
+from zoo.infer.chains import chains_of, first_run
 from zoo.infer.density import density
 from zoo.infer.dispatch import methods
 from zoo.infer.engine import step_on

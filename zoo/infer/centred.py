@@ -100,6 +100,14 @@ def with_mean(position: Tensor, sites: Mapping[str, Any], intercept: Intercept) 
     return position.index_copy(0, columns, sites[intercept.f]["value"].mean(0).reshape(-1).to(position))
 
 
+def may_centre(kernel: Any, own: dict[str, Any], kind: str, centre: bool) -> bool:
+    """Whether an intercept may be sampled as the mean of f: of all rows, with a scale that is learned.
+
+    Not with mass="unit", whose coordinates and step sizes are the lectures', nor by kernels that accept everything.
+    """
+    return centre and kind != "unit" and kernel.TARGET_ACCEPT is not None and not own.get("batch_size")
+
+
 def centred(target: Density) -> Density:
     """The same density with the mean of f in place of an intercept; as it is where the model has none.
 

@@ -13,7 +13,7 @@ from zoo.core.posterior import Posterior
 from zoo.core.problem import Problem
 
 from . import mass as masses
-from .centred import centred
+from .centred import centred, may_centre
 from .checkpoint import Checkpoint, noted
 from .density import Density, density
 from .engine import choose_engine
@@ -50,14 +50,6 @@ def first_run(
     n = check_subsample(target.problem, target.sites, size) if size else 0
     tuned = {"step_size": 1.0, **setup.tuned}
     return Run(target, kernel, setup, seed, state, mass, tuned, watch, width=prior, rows=n)
-
-
-def may_centre(kernel: Any, own: dict[str, Any], kind: str, centre: bool) -> bool:
-    """Whether an intercept may be sampled as the mean of f: of all rows, with a scale that is learned.
-
-    Not with mass="unit", whose coordinates and step sizes are the lectures', nor by kernels that accept everything.
-    """
-    return centre and kind != "unit" and kernel.TARGET_ACCEPT is not None and not own.get("batch_size")
 
 
 def _prepare(

@@ -17,8 +17,8 @@ from zoo.core.posterior import Posterior
 from zoo.core.problem import Problem
 
 from . import adapt
-from .centred import Intercept, centred
-from .chains import chains_of, check_target, first_run, may_centre, weights_of
+from .centred import Intercept, centred, may_centre
+from .chains import chains_of, check_target, first_run, weights_of
 from .density import Density
 from .engine import choose_engine
 from .lockstep import Batch, batch_of, varying
