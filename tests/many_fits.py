@@ -23,20 +23,20 @@ import zoo
 from tests.checkpoint_runs import small
 
 LEAK = 250_000  # bytes that a twin forgets to free in each fit
-SHORT: dict[str, Any] = {"progress": False, "draws": 20}
+SHORT: dict[str, Any] = {"progress": False, "draws": 8}
 
 
 def kept(number: int, folder: Path) -> zoo.Posterior:
-    options = SHORT | {"engine": "eager", "warmup": 20, "max_depth": 2}
+    options = SHORT | {"engine": "eager", "warmup": 8, "max_depth": 1}
     return zoo.run(small(), "nuts", seed=number, checkpoint=folder / str(number), checkpoint_seconds=0, **options)
 
 
 def nuts(number: int, folder: Path) -> zoo.Posterior:
-    return zoo.run(small(), "nuts", seed=number, engine="eager", warmup=20, max_depth=2, **SHORT)
+    return zoo.run(small(), "nuts", seed=number, engine="eager", warmup=8, max_depth=1, **SHORT)
 
 
 def svi(number: int, folder: Path) -> zoo.Posterior:
-    return zoo.run(small(), "svi", seed=number, engine="eager", steps=60, **SHORT)
+    return zoo.run(small(), "svi", seed=number, engine="eager", steps=20, **SHORT)
 
 
 FITS: tuple[Callable[[int, Path], zoo.Posterior], ...] = (nuts, svi, kept, svi)

@@ -227,7 +227,7 @@ def test_svi_point_sites_are_constant_and_left_out_of_diagnostics() -> None:
 
 
 def test_nuts_of_the_coin() -> None:
-    posterior = nuts(coin(10, 7, 2.0, 2.0), seed=4)
+    posterior = nuts(coin(10, 7, 2.0, 2.0), draws=250, seed=4)
     assert posterior.kind == "markov"
     assert_close_mcmc(posterior.draws["theta"], right.COIN["mean"], right.COIN["sd"])
     with pytest.raises(AssertionError):  # twin: no Jacobian, Beta(8, 4) in place of Beta(9, 5)

@@ -7,7 +7,7 @@ and a step's graph shows every operation, so one that mixes devices, or makes a 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -141,7 +141,8 @@ def kernels() -> dict[str, Any]:
 def kernel_step(kernel: Any) -> list[str]:
     problem = zoo.load("bnn_regression", n=8, hidden=3)
     own = OWN.get(kernel.__name__.rpartition(".")[2], {})
-    target = centred(density(problem)) if may_centre(kernel, own, "diagonal", True) else density(problem)
+    target = density(problem)
+    target = centred(target) if may_centre(kernel, target.dim, own, "diagonal", True) else target
     run = first_run(target, kernel, own, "diagonal", chains_of(kernel, None), 0, "uniform")
     run.fill_noise()
     like = run.mass.scale
@@ -154,18 +155,16 @@ def kernel_step(kernel: Any) -> list[str]:
     return elsewhere(step, run.state, problem.arguments(), rest)
 
 
-@pytest.mark.parametrize("name", kernels())
+def every_second_slow(names: Iterable[str]) -> list[Any]:
+    return [pytest.param(name, marks=[pytest.mark.slow] * (i % 2)) for i, name in enumerate(sorted(names))]
+
+
+@pytest.mark.parametrize("name", every_second_slow(kernels()))
 def test_steps_of_every_kernel(name: str) -> None:
     assert kernel_step(kernels()[name]) == []
 
 
-def guides() -> list[Any]:
-    """Every second is a slow test."""
-    every = sorted(catalogue.guides())
-    return [pytest.param(name, marks=[pytest.mark.slow] * (i % 2)) for i, name in enumerate(every)]
-
-
-@pytest.mark.parametrize("guide", guides())
+@pytest.mark.parametrize("guide", every_second_slow(catalogue.guides()))
 def test_svi_of_every_guide(guide: str) -> None:
     problem = zoo.load("bnn_regression", n=8, hidden=3).to(device=META)
     with Places():

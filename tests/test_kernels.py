@@ -215,7 +215,7 @@ def test_temperature(method: str) -> None:
         "linear_regression", zoo.Data(torch.ones(4, 1), torch.zeros(4)), bias=False, noise=2.0, prior_scale=1e3
     )
     hot = zoo.run(
-        problem, method, temperature=4.0, engine="eager", dtype="float64", warmup=150, draws=600, progress=False
+        problem, method, temperature=4.0, engine="eager", dtype="float64", warmup=100, draws=400, progress=False
     )
     assert float(hot.draws["w"].std()) == pytest.approx(2.0, rel=0.1)
 

@@ -250,7 +250,7 @@ def small(chains: int, **options):
 
 
 def test_same_call_same_bits_and_chains_apart() -> None:
-    fixed = {"draws": 70, "warmup": 0, "step_size": 0.5}
+    fixed = {"draws": 70, "warmup": 0, "step_size": 0.5, "max_depth": 3}
     two, again, five = small(2, **fixed), small(2, **fixed), small(5, **fixed)
     for name, value in two.draws.items():
         assert torch.equal(value, again.draws[name])
@@ -258,7 +258,8 @@ def test_same_call_same_bits_and_chains_apart() -> None:
 
 
 def test_thinning_keeps_every_kth_draw() -> None:
-    all_, some = small(2, draws=60, warmup=0, step_size=0.5), small(2, draws=20, thin=3, warmup=0, step_size=0.5)
+    fixed = {"warmup": 0, "step_size": 0.5, "max_depth": 3}
+    all_, some = small(2, draws=60, **fixed), small(2, draws=20, thin=3, **fixed)
     assert torch.equal(all_.draws["w"][:, 2::3], some.draws["w"])
     assert torch.equal(all_.stats["lp"][:, 2::3], some.stats["lp"])
 

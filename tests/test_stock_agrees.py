@@ -21,7 +21,7 @@ MODELS = {
     "bnn_classification": {"n": 6, "hidden": 2},
 }
 TWINS = ("linear_regression", "bnn_regression", "bnn_classification")
-SHORTER = {"warmup": 150, "draws": 500}  # of these stock takes 2 ms a gradient, some 30 s for so many
+LENGTH = {"warmup": 150, "draws": 500}  # stock takes 2 ms a gradient: half a minute for so many
 
 
 @functools.cache
@@ -31,8 +31,7 @@ def _problem(name: str) -> zoo.Problem:
 
 @functools.cache
 def _stock(name: str) -> np.ndarray:
-    length = SHORTER if name.startswith(("bnn", "softmax")) else {"warmup": 300, "draws": 1000}
-    return _numbers(zoo.run(_problem(name), "nuts", engine="pyro", chains=2, seed=1, **length))
+    return _numbers(zoo.run(_problem(name), "nuts", engine="pyro", chains=2, seed=1, **LENGTH))
 
 
 def _numbers(fit: zoo.Posterior) -> np.ndarray:

@@ -20,6 +20,8 @@ from torch import Tensor
 
 from zoo.core.handlers import LogProb, Record, Unconstrained, pyro_state, scaled_log_prob
 
+from .subsample import batch_size
+
 if TYPE_CHECKING:
     from .density import Block, Density
 
@@ -100,12 +102,14 @@ def with_mean(position: Tensor, sites: Mapping[str, Any], intercept: Intercept) 
     return position.index_copy(0, columns, sites[intercept.f]["value"].mean(0).reshape(-1).to(position))
 
 
-def may_centre(kernel: Any, own: dict[str, Any], kind: str, centre: bool) -> bool:
+def may_centre(kernel: Any, dim: int, own: dict[str, Any], kind: str, centre: bool) -> bool:
     """Whether an intercept may be sampled as the mean of f: of all rows, with a scale that is learned.
 
-    Not with mass="unit", whose coordinates and step sizes are the lectures', nor by kernels that accept everything.
+    Not with mass="unit", whose coordinates and step sizes are the lectures', nor by kernels whose step size is not
+    tuned to an acceptance (sgld and its kind), nor on minibatches, `own` or the kernel's default.
     """
-    return centre and kind != "unit" and kernel.TARGET_ACCEPT is not None and not own.get("batch_size")
+    tuned = centre and kind != "unit" and kernel.TARGET_ACCEPT is not None
+    return tuned and batch_size(kernel.setup(dim, **own).noise) is None
 
 
 def centred(target: Density) -> Density:

@@ -58,7 +58,7 @@ def _prepare(
 ) -> Run:  # fmt: skip
     """The chains at their starts, or about where they were stored, with a step function; tells the journal which."""
     target = density(problem, "loop" if engine == "loop" else "auto", temperature)
-    target = centred(target) if may_centre(kernel, own, kind, centre) else target
+    target = centred(target) if may_centre(kernel, target.dim, own, kind, centre) else target
     engine = choose_engine(engine, target, iterations)
     at = journal.stored["run"]["position"] if journal.stored else None
     run = first_run(target, kernel, own, kind, chains, seed, init, at)
@@ -113,7 +113,8 @@ def fit(
             none; "prior": as wide as the prior, which suits networks, and chains that start "uniform" do so in its
             units. A step size is in units of the mass.
         centre: Sample the mean of f over the rows in place of an intercept, where the model has one: the same draws by
-            longer steps, see `zoo.infer.centred`. mass="unit" and minibatches never do.
+            longer steps, see `zoo.infer.centred`. mass="unit", minibatches, methods without a target_accept (sgld and
+            its kind) and engine="pyro" never do.
         temperature: T of the target p(theta | y)^(1/T), T = 1 the posterior; below 1 is a "cold posterior".
         engine: "auto", "compiled", "eager", "loop" or "pyro" (stock pyro.infer.mcmc, chains in turn).
         keep_warmup: Also keep what was drawn in warm-up, as `posterior.warmup`.

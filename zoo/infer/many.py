@@ -123,8 +123,8 @@ def _come_in(runs: list[Run], places: int, differs: list[bool], given: dict[str,
 
 def _intercept(problem: Problem, kernel: Any, own: dict[str, Any], given: dict[str, Any]) -> Intercept | None:
     """Found on one data set for all: the batch is of one graph."""
-    allowed = may_centre(kernel, own, given["mass"], given["centre"])
-    return centred(Density(problem, "eager", given["temperature"])).intercept if allowed else None
+    target = Density(problem, "eager", given["temperature"])
+    return centred(target).intercept if may_centre(kernel, target.dim, own, given["mass"], given["centre"]) else None
 
 
 def _run(
