@@ -70,8 +70,9 @@ class Entry:
 
 
 def files() -> list[Path]:
-    """The files whose sources are listed."""
-    return [path for folder in FOLDERS for path in sorted((ROOT / folder).glob("[!_]*.py"))]
+    """The files whose sources are listed: of the guides' folder those with a guide of their name."""
+    found = [path for folder in FOLDERS for path in sorted((ROOT / folder).glob("[!_]*.py"))]
+    return [p for p in found if p.parent.name != "guides" or f"\ndef {p.stem}(" in p.read_text(encoding="utf-8")]
 
 
 def sources(path: Path) -> list[str]:

@@ -20,6 +20,7 @@ _DOORS = {
     "Problem": "zoo.core.problem",
     "Exact": "zoo.core.problem",
     "Posterior": "zoo.core.posterior",
+    "NoResult": "zoo.core.no_result",
     "check": "zoo.core.contract",
     "load": "zoo.infer.dispatch",
     "run": "zoo.infer.dispatch",
@@ -42,6 +43,7 @@ _DOORS = {
 if TYPE_CHECKING:
     from zoo.core.contract import check as check
     from zoo.core.decay import weight_decay as weight_decay
+    from zoo.core.no_result import NoResult as NoResult
     from zoo.core.posterior import Posterior as Posterior
     from zoo.core.problem import Data as Data
     from zoo.core.problem import Exact as Exact

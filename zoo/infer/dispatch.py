@@ -139,7 +139,7 @@ def run(
 
     With a checkpoint, a run that was killed or stopped is gone on with by the same call, and ends with the same bits
     as one that never stopped (same machine, torch and engine; threads are put back as they were). Samplers and svi go
-    on where they were, other methods begin again; a finished directory gives its result at once, and more `draws` than
+    on where they were, other methods and engine="pyro" begin again; a finished directory gives its result at once, and more `draws` than
     it holds are added to them. Any other difference is refused.
 
     Args:
@@ -160,6 +160,7 @@ def run(
         ValueError: For unknown methods or options (with the nearest right one), and for problems that the
             method can't serve; for a checkpoint of another call, in use or damaged.
         OSError: For a checkpoint that cannot be written.
+        NoResult: Where a sampler was ended before its first draw.
     """
     if isinstance(problem, str):
         problem = load(problem)
