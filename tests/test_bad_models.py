@@ -164,7 +164,7 @@ def test_a_table_of_no_inputs_is_refused_where_weights_need_them(tmp_path: Any) 
 
 
 @pytest.mark.parametrize("value", ["3", -1, float("nan"), float("inf"), [1], {"a": 1}, torch.tensor(2.0)], ids=str)
-@pytest.mark.parametrize("name", ["draws", "chains", "temperature", "step_size", "progress", "keep_warmup", "seed"])
+@pytest.mark.parametrize("name", ["draws", "chains", "temperature", "step_size", "progress", "centre", "seed"])
 def test_options_of_another_kind_are_refused(name: str, value: Any) -> None:
     refused(lambda: zoo.run("linear_regression", "nuts", **{name: value}), f"^{name} must be", "got")
 

@@ -111,17 +111,17 @@ def test_its_coordinate_is_the_mean_of_f() -> None:
     assert torch.allclose(new.unconstrain(values)[:, columns], f.mean(-2))
 
 
-def own(f: Any, site: Any = None, used: bool = True, child: bool = False, noise: float = 1.0) -> zoo.Problem:
+def own(f: Any, site: Any = None, used: bool = True, child: Any = None, noise: float = 1.0) -> zoo.Problem:
     """y ~ N(f(x, w, b), noise^2) of 20 rows, b ~ N(0, 1) or `site`.
 
-    used: y depends on what f's statement returns; child: another site is about b.
+    used: y depends on what f's statement returns; child(b): what else the model says of b.
     """
 
     def model(x: Tensor, y: Tensor | None = None) -> None:
         b = pyro.sample("b", site or dist.Normal(x.new_zeros(()), 1.0))
         w = pyro.sample("w", dist.Normal(x.new_zeros(()), 1.0))
         if child:
-            pyro.sample("child", dist.Normal(b, 1.0))
+            child(b)
         value = f(x[:, 0], w, b)
         stated = pyro.deterministic("f", value)
         with pyro.plate("data", len(x)):
@@ -137,7 +137,11 @@ def _careful(x: Tensor, w: Tensor, b: Tensor) -> Tensor:
     return (w * x + b).clamp(-1000, 1000)
 
 
-LINE = own(lambda x, w, b: w * x + b)
+def a_line(x: Tensor, w: Tensor, b: Tensor) -> Tensor:
+    return w * x + b
+
+
+LINE = own(a_line)
 
 
 @pytest.mark.parametrize(
@@ -147,9 +151,13 @@ LINE = own(lambda x, w, b: w * x + b)
         own(lambda x, w, b: (w * x + b).clamp(-100, 100)),
         own(lambda x, w, b: w * x + 2 * b),
         own(lambda x, w, b: w * x + b * x),
-        own(lambda x, w, b: w * x + b, site=dist.LogNormal(torch.zeros((), dtype=torch.float64), 1.0)),
-        own(lambda x, w, b: w * x + b, used=False),
-        own(lambda x, w, b: w * x + b, child=True, noise=1e-3),
+        own(a_line, site=dist.LogNormal(torch.zeros((), dtype=torch.float64), 1.0)),
+        own(a_line, used=False),
+        own(a_line, child=lambda b: pyro.sample("child", dist.Normal(b, 1.0)), noise=1e-3),
+        own(a_line, child=lambda b: pyro.sample("child", dist.Normal(b, 100.0)), noise=50.0),
+        own(a_line, child=lambda b: pyro.sample("child", dist.Normal((b - 2).relu(), 1.0))),
+        own(a_line, child=lambda b: pyro.factor("bound", torch.where(b < -5, -torch.inf, 0.0).to(b))),
+        own(a_line, child=lambda b: pyro.sample("child", dist.Normal(0 * b, 1.0).mask(b > -5))),
         own(_careful),
         zoo.load("coin_flip"),
         zoo.load("linear_regression", bias=False),
@@ -163,6 +171,10 @@ LINE = own(lambda x, w, b: w * x + b)
         "positive",
         "f only stated",
         "a child",
+        "a wide child",
+        "a child from 2 on",
+        "a bound",
+        "a mask",
         "refuses",
         "no f",
         "no intercept",

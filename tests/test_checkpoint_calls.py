@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import functools
-import importlib
-import math
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -23,9 +21,9 @@ import zoo
 from tests.checkpoint_runs import after_calls, kept, line, same, small, stops
 from tests.refusals import refused
 from zoo.__main__ import main
-from zoo.infer import call, chains, march
+from zoo.infer import call, chains, graph, march
 from zoo.infer.atomic import read_json, write_json
-from zoo.infer.fingerprint import fingerprint
+from zoo.infer.checkpoint import STATE
 from zoo.infer.lock import locked
 
 MH: dict[str, Any] = {"warmup": 5, "draws": 8, "engine": "eager"}
@@ -103,6 +101,30 @@ def test_another_engine_that_only_shows_in_the_run_is_refused(tmp_path: Path, mo
     refused(lambda: kept(tmp_path / "run", "mh", **MH), "holds a run by engine 'eager', and here it runs by 'compiled'")
 
 
+@pytest.mark.parametrize(("method", "size"), [("mh", MH), ("svi", {"steps": 8, "draws": 8})])
+def test_ctrl_c_while_it_compiles_decides_no_engine(
+    method: str, size: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The signal ends the compiler as well. Twin: a compiler that fails by itself, and the run goes on uncompiled."""
+
+    def failing(by: Callable[[], None]) -> Callable[..., Any]:
+        def kept(*args: Any) -> Any:
+            by()
+            raise RuntimeError("the compiler ended")
+
+        return kept
+
+    options = size | {"engine": "compiled"}
+    with monkeypatch.context() as patch:
+        patch.setattr(graph, "_kept", failing(lambda: os.kill(os.getpid(), signal.SIGINT)))
+        refused(
+            lambda: kept(tmp_path / "run", method, **options), "ended while compiling .interrupted", error=zoo.NoResult
+        )
+    assert not (tmp_path / "run" / STATE).exists()
+    monkeypatch.setattr(graph, "_kept", failing(lambda: None))
+    assert kept(tmp_path / "other", method, **options).settings["engine"] == "eager"
+
+
 @pytest.mark.parametrize("options", [{"max_seconds": 1e3}, {"thin": None, "seed": 0, "chains": None}, {"draws": 9}])
 def test_what_leaves_the_draws_alone_is_the_same_call(options: dict[str, Any], tmp_path: Path) -> None:
     """Limits of time, an option's default said aloud, and more of the same."""
@@ -141,100 +163,6 @@ def test_seconds_between_saves_are_a_number(bad: Any, tmp_path: Path) -> None:
         lambda: zoo.run(small(), "mh", checkpoint=tmp_path, checkpoint_seconds=bad, **MH),
         "checkpoint_seconds must be a number, at least 0, got",
     )
-
-
-# -- fingerprints ------------------------------------------------------------------------------------------
-
-SCALE = 2.0
-NUMBERS = torch.ones(3)
-
-
-def scaled(x: float) -> float:
-    return SCALE * x
-
-
-def summed(x: Tensor) -> Tensor:
-    """A docstring."""
-    return (x * NUMBERS).sum()
-
-
-def closing(over: Any) -> Callable[..., Any]:
-    return lambda x: (x, over)
-
-
-PAIRS: dict[str, tuple[Any, Any, bool]] = {
-    "int and float": (1, 1.0, False),
-    "order of a dict": ({"a": 1, "b": 2}, {"b": 2, "a": 1}, True),
-    "dtype": (torch.ones(3), torch.ones(3, dtype=torch.float64), False),
-    "shape": (torch.ones(3), torch.ones(3, 1), False),
-    "the last bit": (torch.tensor(1.0), torch.tensor(math.nextafter(1.0, 2), dtype=torch.float32), True),
-    "a tensor's last bit": (torch.tensor(1.0), torch.nextafter(torch.tensor(1.0), torch.tensor(2.0)), False),
-    "what is closed over": (closing(1), closing(2), False),
-    "the same closed over": (closing([1, torch.ones(2)]), closing([1, torch.ones(2)]), True),
-    "a bound argument": (functools.partial(scaled, x=1), functools.partial(scaled, x=2), False),
-    "a handler": (pyro.poutine.scale(line, 0.5), pyro.poutine.scale(line, 0.25), False),
-    "the same handler": (pyro.poutine.scale(line, 0.5), pyro.poutine.scale(line, 0.5), True),
-    "a distribution": (dist.Normal(0.0, 1.0), dist.Normal(0.0, 2.0), False),
-    "a module's weights": (torch.nn.Linear(2, 1), torch.nn.Linear(2, 1), False),
-    "library functions": (torch.tanh, torch.sigmoid, False),
-    "sets": ({1, 2, 3}, {3, 2, 1}, True),
-    "empty": (torch.empty(0), torch.empty(0), True),
-}
-
-
-@pytest.mark.parametrize("pair", PAIRS)
-def test_fingerprints(pair: str) -> None:
-    one, other, equal = PAIRS[pair]
-    assert (fingerprint(one) == fingerprint(other)) == equal
-    assert fingerprint(one) == fingerprint(one)
-
-
-def test_a_fingerprint_sees_the_values_that_a_function_names(monkeypatch: pytest.MonkeyPatch) -> None:
-    number, tensor = fingerprint(scaled), fingerprint(summed)
-    monkeypatch.setitem(globals(), "SCALE", 3.0)
-    monkeypatch.setitem(globals(), "NUMBERS", torch.zeros(3))
-    assert fingerprint(scaled) != number
-    assert fingerprint(summed) != tensor
-
-
-def nested(x: Tensor) -> Tensor:
-    return [value * SCALE for value in (lambda: x.SUMMED)()]
-
-
-def test_a_fingerprint_sees_what_inner_functions_name_and_no_attributes(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = fingerprint(nested)
-    monkeypatch.setitem(globals(), "SUMMED", 1.0)
-    assert fingerprint(nested) == before
-    monkeypatch.setitem(globals(), "SCALE", 3.0)
-    assert fingerprint(nested) != before
-
-
-def test_a_function_that_calls_itself_has_a_fingerprint() -> None:
-    def down(n: int) -> int:
-        return 0 if n == 0 else down(n - 1)
-
-    assert fingerprint(down) == fingerprint(down)
-
-
-def test_a_fingerprint_does_not_see_comments() -> None:
-    def made(text: str) -> Any:
-        space: dict[str, Any] = {"__name__": "made"}
-        exec(text, space)
-        return space["f"]
-
-    assert fingerprint(made("def f(x):\n    return x + 1")) == fingerprint(
-        made("\n# why\ndef f(x):\n  # how\n  return x + 1")
-    )
-    assert fingerprint(made("def f(x):\n    return x + 1")) != fingerprint(made("def f(x):\n    return x + 2"))
-
-
-def test_another_process_finds_the_same_fingerprints() -> None:
-    code = "import zoo, importlib\nfrom zoo.infer.fingerprint import fingerprint\n"
-    code += "print(*(fingerprint(importlib.import_module(f'zoo.{n}').model) for n in zoo.names()))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    models = [importlib.import_module(f"zoo.{name}").model for name in zoo.names()]
-    assert done.stdout.split() == [fingerprint(model) for model in models]
-    assert len({fingerprint(model) for model in models}) == len(models)
 
 
 # -- one writer --------------------------------------------------------------------------------------------

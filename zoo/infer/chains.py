@@ -36,11 +36,11 @@ log = logging.getLogger("zoo")
 
 def first_run(
     target: Density, kernel: Any, own: dict[str, Any], kind: str, chains: int, seed: int, init: Any,
-    at: Tensor | None = None,
+    at: Tensor | None = None, seconds: float | None = None,
 ) -> Run:  # fmt: skip
     """Chains at their starts, or at positions (chain, dim), with nothing learned yet; `own` options, `kind` of mass."""
     width = width_for(kind, target, seed)
-    position = starts(target, chains, seed, init, width) if at is None else at
+    position = starts(target, chains, seed, init, width, seconds) if at is None else at
     setup, state = at_start(kernel, target, position, own)
     mass = masses.unit(position[0], masses.rank_of(kind, target.dim))
     prior = None if width is None else width.scale
@@ -54,18 +54,19 @@ def first_run(
 
 def _prepare(
     problem: Problem, kernel: Any, own: dict[str, Any], engine: str, chains: int, seed: int, init: Any,
-    kind: str, centre: bool, temperature: float, draws: int, iterations: int, journal: Journal, show: Show,
+    kind: str, centre: bool, temperature: float, draws: int, iterations: int, seconds: float | None, journal: Journal,
+    show: Show,
 ) -> Run:  # fmt: skip
     """The chains at their starts, or about where they were stored, with a step function; tells the journal which."""
     target = density(problem, "loop" if engine == "loop" else "auto", temperature)
     target = centred(target) if may_centre(kernel, target.dim, own, kind, centre) else target
     engine = choose_engine(engine, target, iterations)
     at = journal.stored["run"]["position"] if journal.stored else None
-    run = first_run(target, kernel, own, kind, chains, seed, init, at)
+    run = first_run(target, kernel, own, kind, chains, seed, init, at, seconds)
     if engine == "compiled":
         show(0, COMPILING)
-    engine, seconds = put_on(engine, run)
-    journal.seconds["compile"] += seconds
+    engine, compiling = put_on(engine, run)
+    journal.seconds["compile"] += compiling
     journal.begin(engine, stride(chains * draws * target.dim, journal.kept is not None))
     return run
 
@@ -148,7 +149,21 @@ def fit(
         journal = Journal(checkpoint)
         engine = engine if checkpoint is None else checkpoint.engine(engine)
         run = _prepare(
-            problem, kernel, own, engine, chains, seed, init, mass, centre, temperature, draws, total, journal, show
+            problem,
+            kernel,
+            own,
+            engine,
+            chains,
+            seed,
+            init,
+            mass,
+            centre,
+            temperature,
+            draws,
+            total,
+            max_seconds,
+            journal,
+            show,
         )
         target = target_accept or run.setup.target or kernel.TARGET_ACCEPT
         warmed = warm(run, Plan(warmup, target, mass, step_size, keep_warmup), journal, stop, show)

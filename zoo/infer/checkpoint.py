@@ -116,7 +116,8 @@ class Checkpoint:
         if self.state is not None and engine != self.state["engine"]:
             raise ValueError(
                 f"{self.path} holds a run by engine {self.state['engine']!r}, and here it runs by {engine!r}, with "
-                f"other rounding. Make a compiler available as before. {advice(self.path)}"
+                "other rounding. Make a compiler available as before, with room in its temporary directory, and make "
+                "the same call."
             )
 
     def how_to_go_on(self) -> str:

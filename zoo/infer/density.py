@@ -18,6 +18,7 @@ from torch import Tensor
 
 from guides.supports import unconstrain
 from zoo.core.handlers import LogProb, Record, Unconstrained, Values, pyro_state
+from zoo.core.over_draws import pixels_of, rows_of
 from zoo.core.problem import Problem
 from zoo.core.sites import Sites, sites
 
@@ -25,7 +26,8 @@ from .centred import Centred, Intercept, later_log_prob, with_mean
 from .subsample import on_rows
 
 log = logging.getLogger("zoo")
-CHUNK = 128  # positions evaluated at once where no gradient is needed: bounds memory
+# Positions, and positions x rows, evaluated at once where no gradient is needed: bounds memory.
+CHUNK, ROWS = 128, 60_000
 
 
 _RANDOM = (
@@ -174,7 +176,9 @@ class Density:
     def _batched(self, function: Callable[[Tensor], Any], position: Tensor) -> Any:
         """Maps a function of one position over the first axis, by this density's engine."""
         if self.engine == "eager":
-            return torch.func.vmap(function, chunk_size=CHUNK)(position)
+            arguments = self.problem.arguments()
+            each = rows_of(arguments) * pixels_of(arguments)
+            return torch.func.vmap(function, chunk_size=max(1, min(CHUNK, ROWS // each)))(position)
         rows = [function(row) for row in position]
         if isinstance(rows[0], dict):
             return {name: torch.stack([row[name] for row in rows]) for name in rows[0]}

@@ -137,10 +137,10 @@ def run(
 ) -> Posterior:
     """Runs one inference method on a problem.
 
-    With a checkpoint, a run that was killed or stopped is gone on with by the same call, and ends with the same bits
-    as one that never stopped (same machine, torch and engine; threads are put back as they were). Samplers and svi go
-    on where they were, other methods and engine="pyro" begin again; a finished directory gives its result at once, and more `draws` than
-    it holds are added to them. Any other difference is refused.
+    With a checkpoint, a run that was killed or stopped is gone on with by the same call, and ends with the same bits as
+    one that never stopped (same machine, torch and engine; threads are put back as they were). Samplers and svi go on
+    where they were, other methods and engine="pyro" begin again; a finished directory gives its result at once, and
+    more `draws` than it holds are added to them. Any other difference is refused.
 
     Args:
         problem: A `Problem`, or the name of a lecture model.

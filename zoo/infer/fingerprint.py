@@ -10,21 +10,45 @@ import contextlib
 import dis
 import functools
 import hashlib
+import inspect
 import logging
 import sys
 import sysconfig
 import types
+import weakref
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import torch
+from pyro.nn import PyroSample
+from pyro.poutine.messenger import Messenger
 from torch import Tensor, nn
+from torch.distributions import Distribution
+from torch.distributions.constraints import Constraint
+from torch.distributions.transforms import Transform
+from torch.distributions.utils import lazy_property
 
 from zoo.core.posterior import Posterior
 
 PLAIN = (bool, int, float, complex, str, bytes, torch.dtype, torch.device, np.generic)
 LIBRARIES = tuple(dict.fromkeys(sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")))
+CONTAINERS = (np.ndarray, Mapping, list, tuple, set, frozenset)
+# What else an installed package's object may consist of: others of its attributes are caches, locks, loggers.
+CODE = (
+    types.FunctionType,
+    types.MethodType,
+    functools.partial,
+    Distribution,
+    Transform,
+    Constraint,
+    Messenger,
+    nn.Module,
+)
+# What objects remember of having been used, and where torch and Pyro keep what a module consists of.
+REMEMBERED = ("_validate_args", "_cached_x_y", "_pyro_context", "_pyro_name", "prototype_trace", "plates")
+OF_MODULES = ("_parameters", "_buffers", "_modules", "_pyro_samples", "_pyro_params")
+IN_CLASSES = (types.FunctionType, property, staticmethod, classmethod, PyroSample, Distribution, Tensor)
 
 
 def fingerprint(value: Any, weights: bool = True) -> str:
@@ -51,6 +75,18 @@ def _named(code: types.CodeType) -> set[str]:
     inner = [_named(item) for item in code.co_consts if isinstance(item, types.CodeType)]
     own = {i.argval for i in dis.get_instructions(code) if i.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
     return own.union(*inner)
+
+
+def _of_class(value: Any, name: str) -> Any:
+    """What a class itself says of an attribute, without asking the object."""
+    return inspect.getattr_static(type(value), name, None)
+
+
+def _is_of_a_body(name: str, item: Any) -> bool:
+    """Whether something in a class is the user's: methods, and values but for what Python puts there."""
+    if name.startswith("__"):
+        return isinstance(item, types.FunctionType)
+    return isinstance(item, (*IN_CLASSES, *PLAIN, *CONTAINERS))
 
 
 class _Walk:
@@ -90,7 +126,9 @@ class _Walk:
             self.see(item)
 
     def array(self, value: Any) -> None:
-        array = value.detach().cpu().contiguous() if isinstance(value, Tensor) else torch.from_numpy(np.array(value))
+        array = value.detach().cpu() if isinstance(value, Tensor) else torch.from_numpy(np.array(value))
+        # A single number that was expanded has stride 0 and is called contiguous all the same.
+        array = array.clone(memory_format=torch.contiguous_format)
         self.put("array", array.dtype, tuple(array.shape))
         self.digest.update(array.reshape(-1).view(torch.uint8).numpy().tobytes() if array.numel() else b"")
 
@@ -105,6 +143,10 @@ class _Walk:
             return self.code(value)
         if isinstance(value, type):
             return self.kind(value)
+        if isinstance(value, property):
+            return self.items("property", [("get", value.fget), ("set", value.fset)])
+        if isinstance(value, (staticmethod, classmethod)):
+            return self.items(type(value).__name__, [("f", value.__func__)])
         return self.thing_of_a_kind(value)
 
     def function(self, value: types.FunctionType) -> None:
@@ -131,21 +173,37 @@ class _Walk:
     def kind(self, value: type) -> None:
         self.put("class", value.__module__, value.__qualname__)
         if not _in_library(value.__module__):
-            own = {n: v for n, v in vars(value).items() if isinstance(v, (types.FunctionType, *PLAIN))}
-            self.items("body", sorted((n, v) for n, v in own.items() if n not in ("__module__", "__doc__")))
+            self.items("bases", [("", base) for base in value.__bases__])
+            self.items("body", sorted((n, v) for n, v in vars(value).items() if _is_of_a_body(n, v)))
 
     def thing_of_a_kind(self, value: Any) -> None:
-        """An object: its class and, as far as they are plain, a tensor or the user's own, its attributes."""
+        """An object: its class and those of its attributes that say what it is."""
         if isinstance(value, Posterior):
             return self.items("posterior", sorted(value.draws.items()))
         self.see(type(value))
         self.put(getattr(value, "__module__", ""), getattr(value, "__qualname__", ""))
-        if isinstance(value, nn.Module) and self.weights:
-            self.items("weights", sorted(value.state_dict().items()))
-        foreign = _in_library(type(value).__module__)
-        wanted = (*PLAIN, Tensor) if self.weights else PLAIN
-        for name, item in sorted(getattr(value, "__dict__", {}).items()):
-            if isinstance(item, wanted) or (not foreign and not isinstance(item, (Tensor, dict))):
-                self.put(name)
-                self.see(item)
-        return None
+        said = {n: v for n, v in getattr(value, "__dict__", {}).items() if self.says(value, n, v)}
+        if "_pyro_samples" in said:  # those that the class declares join at their first use
+            own = said["_pyro_samples"].items()
+            said["_pyro_samples"] = {n: v for n, v in own if not isinstance(_of_class(value, n), PyroSample)}
+        return self.items("attributes", sorted(said.items()))
+
+    def says(self, value: Any, name: str, item: Any) -> bool:
+        """Whether an attribute says what an object is: nothing that it remembers of having been used."""
+        if name in REMEMBERED or isinstance(item, weakref.ref) or (name == "_inv" and item is None):
+            return False
+        if isinstance(value, nn.Module) and name in OF_MODULES:
+            return self.weights or name not in ("_parameters", "_buffers")
+        if isinstance(value, Distribution):
+            return not isinstance(_of_class(value, name), lazy_property)
+        public = not name.startswith("_") or name == "__wrapped__"
+        if isinstance(value, Messenger):
+            return public
+        if isinstance(item, Tensor):
+            return self.weights
+        if isinstance(item, PLAIN):
+            return True
+        if _in_library(type(value).__module__):
+            # Of an installed module's containers nobody knows which are caches.
+            return public and isinstance(item, CODE if isinstance(value, nn.Module) else (*CODE, *CONTAINERS))
+        return public or not isinstance(item, Mapping)

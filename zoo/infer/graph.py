@@ -22,10 +22,12 @@ from torch import Tensor
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from zoo.core.handlers import pyro_state
+from zoo.core.no_result import NoResult
 
 from . import elementwise, skinny
 from .binary import OneExponential
 from .equal_nodes import merge_equal
+from .interrupt import interrupted
 from .replay import written_code
 from .threads import running_on, threads_for
 
@@ -88,6 +90,9 @@ def compile_graph(function: Callable[..., Tensors], example: Sequence[Tensor], *
 
     Returns:
         `Compiled`: engine "compiled", or "eager" where compiling failed.
+
+    Raises:
+        NoResult: Where a signal that ends the run ended the compiler.
     """
     start = time.perf_counter()
     graph = trace(function, example)
@@ -98,6 +103,8 @@ def compile_graph(function: Callable[..., Tensors], example: Sequence[Tensor], *
         )
         call(*[e.clone() for e in example])
     except Exception as error:  # inductor raises many kinds: no compiler, no header, an unsupported operator
+        if interrupted():  # Ctrl-C reaches the compiler, too: a run that is ended is not one without a compiler
+            raise NoResult("ended while compiling (interrupted). Make the same call again.") from None
         log.warning("could not compile (%s); running uncompiled", str(error).strip().splitlines()[0][:200])
         return Compiled(_plain(graph), "eager", time.perf_counter() - start, threads)
     return Compiled(call, "compiled", time.perf_counter() - start, threads, code)

@@ -29,6 +29,12 @@ def _on_signal(caught: list[int], before: Mapping[signal.Signals, Any], signum: 
         logger.warning("stopping after this iteration; once more (Ctrl-C) to stop at once")
 
 
+def interrupted() -> bool:
+    """Whether a signal has come to the innermost run."""
+    handlers = (signal.getsignal(number) for number in SIGNALS)
+    return any(isinstance(h, functools.partial) and h.func is _on_signal and bool(h.args[0]) for h in handlers)
+
+
 @contextlib.contextmanager
 def stoppable(max_seconds: float | None = None) -> Iterator[Callable[[], str]]:
     """Lets a loop be ended early by SIGINT, SIGTERM or the clock, and keep what it has.

@@ -23,7 +23,7 @@ COUNTS = {
     "rows": 0,
 }
 POSITIVE = ("lr", "step_size", "max_seconds", "target_accept", "temperature")
-SWITCHES = ("progress", "keep_warmup")
+SWITCHES = ("progress", "keep_warmup", "centre")
 
 
 def plain_options(options: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,7 +17,10 @@ from .seeds import block_seed
 TRIES = 100
 
 
-def starts(density: Density, chains: int, seed: int, init: Any = "uniform", width: Width | None = None) -> Tensor:
+def starts(
+    density: Density, chains: int, seed: int, init: Any = "uniform", width: Width | None = None,
+    seconds: float | None = None,
+) -> Tensor:  # fmt: skip
     """Starting positions (chain, dim) with finite log density and gradient.
 
     Args:
@@ -27,11 +30,13 @@ def starts(density: Density, chains: int, seed: int, init: Any = "uniform", widt
         init: "uniform" (U(-2, 2) on unconstrained coordinates, up to 100 tries a chain), "prior", "map", or a
             Posterior of the same model, whose draws are used evenly.
         width: The units of "uniform", about their centre; None: 1, about 0.
+        seconds: The time that "map" may take; None: as long as it does.
 
     Raises:
         ValueError: If a chain finds no finite point, naming the first site whose log probability is not finite.
     """
     if isinstance(init, Posterior):
+        _check_sites(density, init)
         values = {b.name: init.draws[b.name].flatten(0, 1) for b in density.blocks}
         count = next(iter(values.values())).shape[0]
         keep = torch.linspace(0, count - 1, chains).round().long()
@@ -44,10 +49,25 @@ def starts(density: Density, chains: int, seed: int, init: Any = "uniform", widt
     if init == "map":
         from .methods import map as maximum
 
-        return starts(density, chains, seed, maximum.fit(density.problem, restarts=chains, seed=seed))
+        return starts(
+            density, chains, seed, maximum.fit(density.problem, restarts=chains, seed=seed, max_seconds=seconds)
+        )
     if init != "uniform":
         raise ValueError(f"init must be 'uniform', 'prior', 'map' or a Posterior, got {init!r}.")
     return torch.stack([_uniform(density, chain, seed, width) for chain in range(chains)])
+
+
+def _check_sites(density: Density, init: Posterior) -> None:
+    """ValueError where a posterior has not all of the model's latent sites, or in other shapes."""
+    got = {name: tuple(value.shape[2:]) for name, value in init.draws.items()}
+    wrong = [
+        f"'{b.name}' {tuple(b.shape)}, got {got.get(b.name)}" for b in density.blocks if got.get(b.name) != b.shape
+    ]
+    if wrong:
+        raise ValueError(
+            f"init must be a Posterior of this very model: {density.problem.name} has site {wrong[0]} in that by "
+            f"{init.method} on {init.problem.name}. Start with init='uniform', or run that method on this problem."
+        )
 
 
 def _uniform(density: Density, chain: int, seed: int, width: Width | None) -> Tensor:

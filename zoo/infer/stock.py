@@ -83,7 +83,7 @@ def fit_stock(
         raise ValueError(f"kernel must be one of {', '.join(KERNELS)}, got {kernel!r}.")
     begun = time.perf_counter()
     target = density(problem, "loop")
-    at = starts(target, chains, seed, init)
+    at = starts(target, chains, seed, init, seconds=max_seconds)
     each = warmup + draws * thin
     rows = max((site.shape[0] for site in target.sites.observed.values() if site.shape), default=1)
     threads = threads_for_size(rows, target.dim)
