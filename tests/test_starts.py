@@ -72,7 +72,7 @@ def test_draws_are_put_back_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> 
     rows = 20_000
     many = zoo.load("linear_regression", zoo.Data(torch.linspace(0, 1, rows)[:, None], torch.ones(rows)))
     start = zoo.run(many, "prior", draws=4)
-    fit = zoo.run(many, "hmc", init=start, **(SHORT | {"step_size": 1e-4, "warmup": 0}))
+    fit = zoo.run(many, "mala", init=start, **(SHORT | {"step_size": 1e-4, "warmup": 0}))
     assert fit.settings["centred"] == "b"
     assert 3 in at_once
     assert 128 not in at_once
