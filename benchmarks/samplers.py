@@ -115,6 +115,9 @@ def _stock_row(nuts: dict[str, Any], step: float) -> dict[str, Any]:
 
 COLUMNS = ("problem", "sampler", "iterations", "compile s", "run s", "steps a draw", "least ESS", "ESS/s", "seeds")
 HEAD = f"| {' | '.join(COLUMNS)} |\n{'|---' * len(COLUMNS)}|"
+WORDS = """Made by `python benchmarks/samplers.py`, which says how; medians over seeds. Iterations are those of a
+chain, warm-up and draws together, half and half. lecture_bnn: 1-50-1, 100 rows; logistic: 24 columns and an intercept, 1,000 rows;
+boston_bnn: 13-50-50-1, 506 rows. On the networks the zoo's samplers have mass="prior"."""
 MODES = {1: "One thread each", 0: "Threads as each side chooses"}
 
 
@@ -153,7 +156,7 @@ def save(path: Path, row: dict[str, Any]) -> None:
     tables = [
         [MODES[mode] + ":", "", HEAD, *(line(row) for row in rows if row["threads"] == mode), ""] for mode in modes
     ]
-    words = f"{machine()}. Made by `python benchmarks/samplers.py`, which says how; medians over seeds."
+    words = f"{machine()}. {WORDS}"
     path.with_suffix(".md").write_text("\n".join(["# Samplers", "", words, "", *(s for t in tables for s in t)]))
     size = (4 * len(NAMES), 3.2 * len(modes))
     figure, axes = plt.subplots(len(modes), len(NAMES), figsize=size, squeeze=False)
