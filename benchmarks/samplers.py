@@ -116,8 +116,8 @@ def _stock_row(nuts: dict[str, Any], step: float) -> dict[str, Any]:
 COLUMNS = ("problem", "sampler", "iterations", "compile s", "run s", "steps a draw", "least ESS", "ESS/s", "seeds")
 HEAD = f"| {' | '.join(COLUMNS)} |\n{'|---' * len(COLUMNS)}|"
 WORDS = """Made by `python benchmarks/samplers.py`, which says how; medians over seeds. Iterations are those of a
-chain, warm-up and draws together, half and half. lecture_bnn: 1-50-1, 100 rows; logistic: 24 columns and an intercept, 1,000 rows;
-boston_bnn: 13-50-50-1, 506 rows. On the networks the zoo's samplers have mass="prior"."""
+chain, warm-up and draws together, half and half. lecture_bnn: 1-50-1, 100 rows; logistic: 24 columns and an intercept,
+1,000 rows; boston_bnn: 13-50-50-1, 506 rows. On the networks the zoo's samplers have mass="prior"."""
 MODES = {1: "One thread each", 0: "Threads as each side chooses"}
 
 
