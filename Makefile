@@ -26,7 +26,8 @@ setup: $(READY)
 
 $(READY): pyproject.toml
 	@echo "setting up $(VENV), once: minutes where torch is downloaded (several GB of CUDA libraries on Linux)"
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@# Where one was ended half-way it has a Python and no pip.
+	$(BIN)/python -m pip --version > /dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
 	rm -f $(VENV)/.ready-*
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet '$(TORCH)'

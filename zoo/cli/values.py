@@ -22,6 +22,15 @@ def parse(text: str) -> tuple[str, Any]:
         return key, value
 
 
+def hyperparameters(texts: Iterable[str]) -> dict[str, Any]:
+    """The model's options; ValueError for what is given otherwise."""
+    found = options(texts, "--set")
+    if other := next((name for name in ("seed", "data", "name") if name in found), None):
+        by = "the command's first word" if other == "name" else f"--{other}"
+        raise ValueError(f"--set gives the model's own options, and {other} is none: it is {by}.")
+    return found
+
+
 def options(texts: Iterable[str], flag: str) -> dict[str, Any]:
     """A dict from several of them.
 

@@ -67,7 +67,7 @@ def trace_layout(problem: Problem) -> Layout:
     coords |= _name_classes(problem, record, dims, info)
     observed = tuple(n for n, m in record.sites.items() if n not in values and not is_computed(m) and not is_factor(m))
     y = problem.names["y"] if problem.names["y"] in observed or len(observed) != 1 else observed[0]
-    family = _base(record.sites[y]["fn"]) if y in record.sites else ""
+    family = units.family_of(record.sites[y]["fn"]) if y in record.sites else ""
     bounded = tuple(n for n in values if values[n].dim() == 0 and _is_bounded(record.sites[n]["fn"]))
     return Layout(_without_clashes(dims), coords, observed, family, bounded)
 

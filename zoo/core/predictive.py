@@ -16,7 +16,7 @@ import torch
 from pyro.poutine.messenger import Messenger
 from torch import Tensor
 
-from . import units
+from . import randomness, units
 from .base_noise import Unanswerable
 from .checks import check_seed
 from .handlers import LOCK, Record, Values, in_plate, is_computed, is_data, is_factor, is_latent, pyro_state

@@ -50,12 +50,19 @@ def base(fn: Any) -> Any:
     return fn
 
 
+def family_of(fn: Any) -> str:
+    """The family of a distribution: "Normal", or "MixtureSameFamily of Normal"."""
+    inner = base(fn)
+    name = type(inner).__name__
+    return f"{name} of {family_of(inner.component_distribution)}" if name == "MixtureSameFamily" else name
+
+
 def of(data: Any, family: str) -> Units | None:
     """The units of y, or None where predictions are to be left alone: no y_scale in info, classes, counts.
 
     Args:
         data: The problem's data.
-        family: The family of y's distribution, such as "Normal".
+        family: The family of y's distribution, see `family_of`.
 
     Raises:
         ValueError: For y_loc and y_scale that are no numbers, or a scale that is not positive.
@@ -63,7 +70,7 @@ def of(data: Any, family: str) -> Units | None:
     info = data.info if isinstance(data, Data) else {}
     if not {"y_loc", "y_scale"} & set(info):
         return None
-    support = getattr(getattr(dist, family, None), "support", None)
+    support = getattr(getattr(dist, family.rpartition(" of ")[2], None), "support", None)
     if _is_discrete(support):
         return None
     loc, scale = _number(info, "y_loc", 0.0), _number(info, "y_scale", 1.0)

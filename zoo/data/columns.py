@@ -163,5 +163,5 @@ def classes(table: Table, target: str) -> tuple[np.ndarray, list[str]]:
 
 
 def named(value: str | float) -> str:
-    """A class's name: a number without needless digits."""
-    return value if isinstance(value, str) else f"{value:g}"
+    """A class's name: a number in full, without needless digits."""
+    return value if isinstance(value, str) else f"{int(value)}" if value == int(value) else f"{value:.17g}"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import io
+import math
 import os
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -13,6 +15,7 @@ import numpy as np
 from .bundled import BUNDLED
 from .columns import Table, number, parsed
 from .spelled import POINTS
+from .uci import SETS
 
 LONGEST = 200
 PARQUET = {".parquet", ".pq"}
@@ -32,7 +35,7 @@ def is_table(value: Any) -> bool:
 
 def is_images(value: Any) -> bool:
     """Whether this is the path of images: a folder, a numpy file or an idx file. A data set's name is none."""
-    if not isinstance(value, (str, os.PathLike)) or str(value) in BUNDLED:
+    if not isinstance(value, (str, os.PathLike)) or str(value) in {*BUNDLED, *(f"uci/{name}" for name in SETS)}:
         return False
     path = Path(value)
     return path.suffix.lower() in ARRAYS or "ubyte" in path.name or os.path.isdir(path)
@@ -69,7 +72,7 @@ def _from_text(path: Path, decimal: str, text: Collection[str]) -> Table:
     if not lines:
         raise ValueError(f"{path} is empty. Its first line must name the columns, separated by commas.")
     names = [cell.strip() for cell in lines[0][1]]
-    if any(number(name) is not None for name in names if name):
+    if any(_is_number(name) for name in names):
         raise ValueError(
             f"{path}: the first line must hold column names, got {', '.join(names[:5])}. Add a header, or "
             "rename columns that are numbers."
@@ -87,6 +90,12 @@ def _from_text(path: Path, decimal: str, text: Collection[str]) -> Table:
             _check_points(cells[i], [line for line, _ in lines[1:]], f"{path}: column '{name}'")
     columns = {name: _column(cells[i], decimal, name in text) for i, name in enumerate(names)}
     return Table(columns, str(path), [line for line, _ in lines[1:]])
+
+
+def _is_number(name: str) -> bool:
+    """Whether a column's name is a number; Na (sodium) and inf are names like others."""
+    value = number(name) if name else None
+    return value is not None and math.isfinite(value)
 
 
 def _check_points(cells: list[str], lines: list[int], where: str) -> None:
@@ -118,7 +127,7 @@ def _lines(path: Path, decimal: str) -> list[tuple[int, list[str]]]:
     delimiter = "\t" if path.suffix.lower() == ".tsv" else max(";\t|" if decimal == "," else ",;\t|", key=header.count)
     try:
         # Lines as they stand: a quoted cell may hold a line break.
-        reader = csv.reader(text.splitlines(keepends=True), delimiter=delimiter)
+        reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
         rows = [(reader.line_num, row) for row in reader]
     except csv.Error as error:
         raise ValueError(

@@ -70,8 +70,8 @@ def load(source: str | Path, seed: int = 0, *, test: float = 0.2, size: int | No
 
 
 def _unit(x: NDArray[Any]) -> NDArray[np.float32]:
-    """float32; bytes divided by 255, since the dtype says that they are bytes however dark."""
-    return np.asarray(x.astype(np.float32) / np.float32(255 if x.dtype == np.uint8 else 1))
+    """float32; bytes divided by 255, since the dtype says that they are bytes however dark: unless all are 0 or 1."""
+    return np.asarray(x.astype(np.float32) / np.float32(255 if x.dtype == np.uint8 and x.max(initial=0) > 1 else 1))
 
 
 # -- a folder of pictures ---------------------------------------------------------------------------------------------
@@ -124,8 +124,12 @@ def _grey(file: Path, size: int | None) -> tuple[NDArray[np.float32], bool]:
 
     try:
         with Image.open(file) as opened:
-            deep, colour = opened.mode.startswith("I"), opened.mode not in ("1", "L", "LA", "F")
-            picture = Image.fromarray(np.asarray(opened, np.float32) / DEEP) if deep else opened.convert("L")
+            deep, colour = opened.mode[0] in "IF", opened.mode not in ("1", "L", "LA", "La", "F")
+            if deep:  # 16 bits, or numbers as they are
+                unit = DEEP if opened.mode[0] == "I" else 1
+                picture = Image.fromarray(np.asarray(opened, np.float32) / unit)
+            else:
+                picture = _on_white(opened).convert("L")
             if size is not None:
                 picture = picture.resize((whole("size", size),) * 2, Image.Resampling.BOX)
     except OSError as error:
@@ -133,6 +137,16 @@ def _grey(file: Path, size: int | None) -> tuple[NDArray[np.float32], bool]:
         raise ValueError(f"{file} is no picture that can be read ({words}). Leave it out of the folder.") from None
     values = np.asarray(picture, np.float32)
     return np.asarray(values if deep else values / np.float32(255)), colour and not deep
+
+
+def _on_white(picture: Any) -> Any:
+    """A picture without transparency: what is drawn in black on nothing would be black on black."""
+    from PIL import Image
+
+    if not picture.has_transparency_data:
+        return picture
+    picture = picture.convert("RGBA")
+    return Image.alpha_composite(Image.new("RGBA", picture.size, "white"), picture)
 
 
 # -- arrays -----------------------------------------------------------------------------------------------------------

@@ -23,7 +23,9 @@ Rows = NDArray[np.int64]
 Info = dict[str, Any]
 
 
-def ready(table: Table, targets: list[str], rows: tuple[Rows, Rows], *, classify: bool, drop: bool) -> Data:
+def ready(
+    table: Table, targets: list[str], rows: tuple[Rows, Rows], *, classify: bool, drop: bool, decimal: str = "."
+) -> Data:
     """`Data` of a table: x of all columns but the targets, y of the targets.
 
     Args:
@@ -32,6 +34,7 @@ def ready(table: Table, targets: list[str], rows: tuple[Rows, Rows], *, classify
         rows: Row numbers to train on and to hold out.
         classify: The target is a class.
         drop: Leave constant columns out, and say so, where they would be refused else.
+        decimal: What stood before the decimals in the table's text; new rows' files are read like it.
 
     Raises:
         ValueError: In one line, for columns that can't be used.
@@ -41,6 +44,7 @@ def ready(table: Table, targets: list[str], rows: tuple[Rows, Rows], *, classify
     x, info = _inputs(table, names, train, drop)
     y, y_info = _labels(table, targets) if classify else _measurements(table, targets, train)
     info |= {"y_name": targets[0] if len(targets) == 1 else targets, "source": table.source, **y_info}
+    info |= {"decimal": decimal} if decimal != "." else {}
     if len(held_out) == 0:
         return Data(x[train], y[train], info=info)
     return Data(x[train], y[train], x[held_out], y[held_out], info=info)
@@ -133,7 +137,8 @@ def new_rows(data: Data, source: Any, *, targets: bool = True) -> tuple[Tensor, 
     columns = [Column(spec["name"], spec.get("levels")) for spec in info["columns"]]
     names = info["y_name"] if isinstance(info["y_name"], list) else [info["y_name"]]
     text = [column.name for column in columns if column.levels is not None]
-    table = read(source, text=text + [n for n in names if _text_classes(info)])
+    text += [n for n in names if _text_classes(info)]
+    table = read(source, decimal=info.get("decimal", "."), text=text)
     _check_complete(table, [column.name for column in columns] + (names if targets else []))
     loc, scale = (np.array(info[name], dtype=np.float64) for name in ("x_loc", "x_scale"))
     kept = [label in info["x_names"] for column in columns for label in column.inputs]

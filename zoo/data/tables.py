@@ -86,7 +86,7 @@ def load(
         table = _complete(table)
     rows = split_rows(table.rows, test, seed, table.source)
     log.info("%s: %d rows to train on, %d held out", table.source, *map(len, rows))
-    return ready(table, targets, rows, classify=classify, drop=is_bundled)
+    return ready(table, targets, rows, classify=classify, drop=is_bundled, decimal=decimal)
 
 
 def names() -> list[str]:

@@ -149,22 +149,9 @@ def fit(
         journal = Journal(checkpoint)
         engine = engine if checkpoint is None else checkpoint.engine(engine)
         run = _prepare(
-            problem,
-            kernel,
-            own,
-            engine,
-            chains,
-            seed,
-            init,
-            mass,
-            centre,
-            temperature,
-            draws,
-            total,
-            max_seconds,
-            journal,
-            show,
-        )
+            problem, kernel, own, engine, chains, seed, init, mass, centre, temperature, draws, total, max_seconds,
+            journal, show,
+        )  # fmt: skip
         target = target_accept or run.setup.target or kernel.TARGET_ACCEPT
         warmed = warm(run, Plan(warmup, target, mass, step_size, keep_warmup), journal, stop, show)
         journal.tick("warmup")

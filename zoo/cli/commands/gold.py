@@ -7,7 +7,7 @@ import shlex
 from pathlib import Path
 
 from zoo.cli import catalogue
-from zoo.cli.values import options
+from zoo.cli.values import hyperparameters, options
 from zoo.core.words import nearest
 
 HELP = "make a model's reference posterior, or list those there are"
@@ -56,7 +56,7 @@ def main(args: argparse.Namespace) -> int:
     import zoo
     from zoo.report.make_gold import add_stock, make_gold, write_gold
 
-    problem = zoo.load(args.name, **options(args.set, "--set"))
+    problem = zoo.load(args.name, **hyperparameters(args.set))
     if args.stock:
         gold = add_stock(find_gold(problem), problem, args.seed, args.seconds)
     else:

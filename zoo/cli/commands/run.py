@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from zoo.cli import catalogue
 from zoo.cli.messages import messages
-from zoo.cli.values import options
+from zoo.cli.values import hyperparameters, options
 from zoo.core.paths import target_file
 from zoo.core.words import nearest
 
@@ -85,7 +85,7 @@ def _problem(args: argparse.Namespace) -> Problem:
 
     import zoo
 
-    hyper = options(args.set, "--set")
+    hyper = hyperparameters(args.set)
     if args.data is None:
         return zoo.load(args.name, seed=args.seed, **hyper)
     from zoo.data import tables
@@ -139,12 +139,14 @@ def main(args: argparse.Namespace) -> int:
 
 
 def told(posterior: Posterior, output: str | None) -> int:
-    """Prints a fit, writes it if that is asked for; the exit code."""
+    """Writes a fit if that is asked for, and prints it; the exit code."""
     from zoo.cli.summary import summary
 
+    # Before a word is printed: a pipe that closes, or a table too large to compute, must not lose the run.
+    saved = None if output is None else posterior.save(output)
     print(summary(posterior))
     if said := _units(posterior):
         print(said)
-    if output is not None:
-        print(f"saved {posterior.save(output)}")
+    if saved is not None:
+        print(f"saved {saved}")
     return 0 if posterior.ok else 1

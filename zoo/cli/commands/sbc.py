@@ -9,7 +9,7 @@ from typing import Any
 from zoo.cli import catalogue
 from zoo.cli.commands.run import check_output
 from zoo.cli.messages import messages
-from zoo.cli.values import options
+from zoo.cli.values import hyperparameters, options
 from zoo.core.words import nearest
 
 HELP = "is a method right on data simulated from a model? ranks, tests, a picture"
@@ -45,7 +45,7 @@ def main(args: argparse.Namespace) -> int:
 
     if args.output is not None:
         file_format(Path(args.output))
-    problem = zoo.load(args.name, seed=args.seed, **options(args.set, "--set"))
+    problem = zoo.load(args.name, seed=args.seed, **hyperparameters(args.set))
     with messages():
         found = zoo.sbc(
             problem, args.method, data_sets=args.data_sets, draws=args.draws, alpha=args.alpha, seed=args.seed,
