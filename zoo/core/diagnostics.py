@@ -20,7 +20,7 @@ LEAST_DRAWS = 4
 
 
 def constant(draws: ArrayLike) -> NDArray[np.bool_]:
-    """Whether a quantity is the same in every draw, up to the rounding of its dtype.
+    """Whether a quantity is the same in every draw, up to the rounding of its dtype; what is not finite is not.
 
     Args:
         draws: (chain, draw, ...).
@@ -32,7 +32,9 @@ def constant(draws: ArrayLike) -> NDArray[np.bool_]:
     eps = np.finfo(draws.dtype).eps if draws.dtype.kind == "f" else 0.0
     low, high = draws.min(axis=(0, 1)), draws.max(axis=(0, 1))
     size = np.maximum(np.abs(low), np.abs(high)).astype(np.float64)
-    return np.asarray(high.astype(np.float64) - low.astype(np.float64) <= 16 * eps * size)
+    with np.errstate(invalid="ignore"):
+        spread = high.astype(np.float64) - low.astype(np.float64)
+    return np.asarray(np.isfinite(size) & (spread <= 16 * eps * size))
 
 
 def rhat(draws: ArrayLike) -> Array:
@@ -78,6 +80,15 @@ def ess(draws: ArrayLike, kind: str = "bulk") -> Array:
         raise ValueError(f"kind must be one of {sorted(KINDS)}, got {kind!r}.")
     draws = np.asarray(draws)
     return _blockwise(KINDS[kind], draws, if_constant=float(draws.shape[0] * draws.shape[1]))
+
+
+def kish(weights: ArrayLike) -> float:
+    """Share of draws that is left where some weigh more than others: (sum w)^2 / (S sum w^2), 1 for equal weights.
+
+    Source: Kish 1965, Survey Sampling.
+    """
+    share = np.asarray(weights, dtype=np.float64)
+    return float(share.sum() ** 2 / (share.size * (share**2).sum()))
 
 
 def mcse_mean(draws: ArrayLike) -> Array:
@@ -184,7 +195,7 @@ def mcse_weighted_mean(draws: ArrayLike, weights: ArrayLike, kind: str) -> Array
 
 
 def _blockwise(function: Callable[[Array], Array], draws: ArrayLike, if_constant: float) -> Array:
-    """`function` over blocks of columns of (chain, draw, ...); constants get a value of their own."""
+    """`function` over blocks of columns of (chain, draw, ...); constants get that, a draw that is not finite NaN."""
     draws = np.asarray(draws)
     if draws.ndim < 2:
         raise ValueError(f"draws must be (chain, draw, ...), got {draws.shape}. One chain: draws[None].")
@@ -193,7 +204,7 @@ def _blockwise(function: Callable[[Array], Array], draws: ArrayLike, if_constant
     fixed = constant(flat)
     out[fixed] = if_constant
     if draws.shape[1] >= LEAST_DRAWS:
-        varies = np.flatnonzero(~fixed)
+        varies = np.flatnonzero(~fixed & np.isfinite(flat).all(axis=(0, 1)))
         for start in range(0, len(varies), BLOCK):
             columns = varies[start : start + BLOCK]
             with np.errstate(divide="ignore", invalid="ignore"):

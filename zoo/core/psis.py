@@ -32,16 +32,20 @@ def psis(log_ratios: ArrayLike, r_eff: float = 1.0) -> tuple[Array, Any]:
         r_eff: Effective draws for each draw: 1 for independent ones.
 
     Returns:
-        (log w (..., S) with sum of w = 1, k-hat (...), a number for one set). k-hat is -inf where all ratios are
-        equal, and inf where the tail has fewer than five draws.
+        (log w (..., S) with sum of w = 1, k-hat (...), a number for one set). A draw of weight 0 keeps it. k-hat is
+        -inf where all ratios are equal, and inf where the tail has fewer than five draws and where a ratio is NaN or
+        inf or none is more than -inf: such sets have NaN weights.
     """
     given = np.asarray(log_ratios, dtype=np.float64)
-    raw = np.atleast_2d(given - given.max(-1, keepdims=True)).reshape(-1, given.shape[-1])
+    top = given.max(-1, keepdims=True)
+    top = np.where(np.isfinite(top), top, np.nan)  # one ratio that is no number spoils the set
+    raw = np.atleast_2d(given - top).reshape(-1, given.shape[-1])
     draws = raw.shape[-1]
     tail = int(np.ceil(min(draws / 5, 3 * np.sqrt(draws / r_eff))))
     k_hat = np.where(np.ptp(raw, axis=-1) == 0, -np.inf, np.inf)
     if tail >= LEAST_TAIL:
         raw, k_hat = _smooth(raw, tail, k_hat)
+    k_hat = np.where(np.isnan(raw).any(-1), np.inf, k_hat)
     out = (raw - np.log(np.exp(raw).sum(-1, keepdims=True))).reshape(given.shape)
     return out, k_hat.reshape(given.shape[:-1]) if given.ndim > 1 else float(k_hat[0])
 
@@ -50,18 +54,20 @@ def _smooth(raw: Array, tail: int, k_hat: Array) -> tuple[Array, Array]:
     """Log ratios (n, S) with their tails replaced, and k-hat (n,); where there is no tail, as they were."""
     top = np.sort(np.argpartition(raw, -tail - 1, axis=-1)[:, -tail - 1 :], axis=-1)
     values = np.take_along_axis(raw, top, -1)
+    few = (values > -np.inf).sum(-1) - 1 < LEAST_TAIL
     order = np.argsort(values, axis=-1, kind="stable")
     places = np.take_along_axis(top, order, -1)[:, 1:]
     values = np.exp(np.take_along_axis(values, order, -1))
     cut, excess = values[:, :1], values[:, 1:] - values[:, :1]
-    has = (excess[:, -1] > 0) & np.isposinf(k_hat)
+    has = (excess[:, -1] > 0) & np.isposinf(k_hat) & ~few
     scale, shape = generalised_pareto(excess[has])
     level = (np.arange(tail) + 0.5) / tail
     k = shape[:, None]
     smooth = cut[has] + scale[:, None] * np.expm1(-k * np.log1p(-level)) / k
-    out, k_hat = raw.copy(), np.full(len(raw), -np.inf)
+    out, k_hat = raw.copy(), np.where((excess[:, -1] > 0) & few, np.inf, -np.inf)
     rows = out[has]
-    np.put_along_axis(rows, places[has], np.minimum(np.log(smooth), 0.0), -1)
+    impossible = np.isneginf(np.take_along_axis(rows, places[has], -1))
+    np.put_along_axis(rows, places[has], np.where(impossible, -np.inf, np.minimum(np.log(smooth), 0.0)), -1)
     out[has], k_hat[has] = rows, shape
     return out, k_hat
 

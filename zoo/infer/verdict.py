@@ -16,8 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
-from zoo.core.diagnostics import bfmi, constant, ess, rhat
+from zoo.core.diagnostics import bfmi, constant, ess, kish, rhat
 from zoo.core.posterior import Posterior
 from zoo.core.problem import Data
 from zoo.core.quantities import Quantity, predicted, quantities
@@ -106,9 +107,11 @@ def _mixing(posterior: Posterior) -> list[str]:
     if not names:
         return []
     draws = np.concatenate(columns, axis=2)
+    # Draws that weigh unequally tell less.
+    share = 1.0 if posterior.weights is None else kish(to_numpy(posterior.weights))
     lines = []
     for limit in LIMITS:
-        values = limit.function(draws)
+        values = limit.function(draws) * (share if "ESS" in limit.name else 1.0)
         worst = limit.worst(values)
         if not limit.passes(float(values[worst])):
             shown = f"{values[worst]:.3f}" if limit.high_is_bad and values[worst] < 1000 else f"{values[worst]:.0f}"
@@ -151,7 +154,7 @@ def _drift(posterior: Posterior) -> list[str]:
             continue
         size = value.double().abs().reshape(*value.shape[:2], -1).mean(-1)
         begin, end = size[:, :third].mean(1), size[:, -third:].mean(1)
-        far = float(end.mean()) > HUGE and not float(np.nanmax(rhat(to_numpy(value)))) < DISAGREE
+        far = float(end.mean()) > HUGE and not _largest_rhat(value) < DISAGREE
         if far or bool((end > GROWTH * begin).all()):
             lines.append(
                 f"{name} drifts: its mean size goes from {float(begin.mean()):.3g} to {float(end.mean()):.3g}, the "
@@ -160,11 +163,17 @@ def _drift(posterior: Posterior) -> list[str]:
     return lines
 
 
+def _largest_rhat(value: Tensor) -> float:
+    """Of the entries whose draws are all finite; NaN where there is none."""
+    found = rhat(to_numpy(value))
+    return float(np.nanmax(found)) if not np.isnan(found).all() else float("nan")
+
+
 def weights_note(posterior: Posterior) -> str:
     """R-hat of the latents that are not compared, and why it does not count; "" where there are none."""
     judged_sites = set(posterior.problem.compare or ())
-    rest = {n: to_numpy(v) for n, v in posterior.draws.items() if n not in judged_sites and v.dim() > 2}
-    worst = [(float(np.nanmax(rhat(v))), n) for n, v in rest.items() if v.size and posterior.shape[1] >= 4]
+    rest = {n: v for n, v in posterior.draws.items() if n not in judged_sites and v.dim() > 2}
+    worst = [(_largest_rhat(v), n) for n, v in rest.items() if v.numel() and posterior.shape[1] >= 4]
     if not worst:
         return ""
     value, name = max(worst)

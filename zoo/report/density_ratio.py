@@ -40,15 +40,18 @@ def log_ratio(posterior: Posterior) -> Array | str:
 def khat(ratio: ArrayLike) -> float:
     """k-hat: the shape of the tail of the weights p / q; above `zoo.core.psis.good_k` q misses some of p.
 
-    Ratios that are all equal (q is p) have -inf.
+    Ratios that are all equal (q is p) have -inf, ratios of which none is finite NaN.
 
     Args:
-        ratio: log p(theta_s, y) - log q(theta_s) (S,), theta_s ~ q.
+        ratio: log p(theta_s, y) - log q(theta_s) (S,), theta_s ~ q; -inf where p has no density.
 
     Source: Vehtari, Simpson, Gelman, Yao, Gabry 2024; Yao, Vehtari, Simpson, Gelman 2018 for q of svi.
     """
     ratio = np.asarray(ratio, dtype=np.float64)
-    if np.ptp(ratio) <= EQUAL * max(1.0, float(np.abs(ratio).max())):
+    finite = np.isfinite(ratio)
+    if not finite.any():
+        return np.nan
+    if finite.all() and np.ptp(ratio) <= EQUAL * max(1.0, float(np.abs(ratio).max())):
         return -np.inf
     return float(psis(ratio)[1])
 

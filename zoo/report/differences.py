@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
+import numpy as np
 from torch import Tensor
 
 from zoo.core.layout import defaults
@@ -12,6 +12,7 @@ from zoo.core.posterior import Posterior
 from zoo.core.problem import Data
 
 from .gold import model_of
+from .same import same
 
 # A hyperparameter that one of two fits does not know: a file carries no defaults of a user's model.
 UNKNOWN = object()
@@ -38,7 +39,7 @@ def difference(label: str, fit: Posterior, gold: Posterior) -> str:
     changed = []
     for name in sorted({*mine.hyper, *other.hyper} - {*own_q, *other_q}):
         here, there = (hyper.get(name, known.get(name, UNKNOWN)) for hyper in (mine.hyper, other.hyper))
-        if here is not UNKNOWN and there is not UNKNOWN and not _equal(here, there):
+        if here is not UNKNOWN and there is not UNKNOWN and not same(here, there):
             changed.append(f"{name}={_text(here)} (gold: {_text(there)})")
     if not changed:
         return ""
@@ -55,18 +56,9 @@ def unscored(fit: Posterior, predicted: dict[str, Tensor]) -> str:
     return "RMSE and loglik are - because there is no y to score against."
 
 
-def _equal(a: Any, b: Any) -> bool:
-    if hasattr(a, "shape") or hasattr(b, "shape"):
-        if not all(isinstance(v, (int, float)) or hasattr(v, "shape") for v in (a, b)):
-            return False
-        a, b = torch.as_tensor(a).cpu(), torch.as_tensor(b).cpu()
-        return a.shape == b.shape and torch.equal(a.double(), b.double())
-    if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
-        return len(a) == len(b) and all(map(_equal, a, b))
-    return bool(a == b)
-
-
 def _text(value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        return f"an array {value.shape}" if value.ndim else f"{value.item():g}"
     if isinstance(value, Tensor):
         return f"a tensor {tuple(value.shape)}" if value.dim() else f"{value.item():g}"
     return getattr(value, "__name__", None) or repr(value)

@@ -17,6 +17,7 @@ from .joint import joint_distances
 from .judged import Judged, judge
 from .marginals import distances
 from .table import joint_table, sentence, table, wrap
+from .units_apart import numbered, units_apart
 
 OVER_CONFIDENT, UNDER_CONFIDENT, WRONG = 0.8, 1.25, 0.5
 # Fewer effective draws of gold tell little.
@@ -80,14 +81,14 @@ def compare(gold: Posterior | Gold, *others: Posterior) -> Comparison:
         others: What is compared with it, any methods.
 
     Raises:
-        ValueError: For posteriors of different data, with nothing in common to compare, or with draws of what is
-            compared that are not finite. Other models and hyperparameters are said below the table.
+        ValueError: For posteriors of different data or units of y, with nothing in common to compare, or with draws of
+            what is compared that are not finite. Other models and hyperparameters are said below the table.
         TypeError: For things that are not posteriors.
     """
     poor = ""
     fits = others if isinstance(gold, Gold) else (gold, *others)
     check_posteriors("compare", *fits)
-    labels = _labels(fits)
+    labels = list(numbered([fit.method for fit in fits]))
     _check_data(gold, labels, fits)
     own = labels if isinstance(gold, Gold) else labels[1:]
     if isinstance(gold, Gold):
@@ -113,13 +114,15 @@ def compare(gold: Posterior | Gold, *others: Posterior) -> Comparison:
 
 
 def _check_data(gold: Posterior | Gold, labels: list[str], fits: tuple[Posterior, ...]) -> None:
-    """Raises ValueError where a fit is of other data than gold."""
+    """Raises ValueError where a fit is of other data than gold, or of the same numbers in other units of y."""
     right = gold.hash if isinstance(gold, Gold) else gold.problem.hash
     for label, fit in zip(labels, fits, strict=True):
         if fit.problem.hash != right:
             raise ValueError(
                 f"{label} was run on other data (hash {fit.problem.hash}) than gold ({right}). Run both on one problem."
             )
+    if apart := units_apart(fits, gold if isinstance(gold, Gold) else None, labels):
+        raise ValueError(apart)
 
 
 COLUMNS = [
@@ -128,12 +131,6 @@ COLUMNS = [
     *("scored_on", "rmse", "accuracy", "log_lik", "min_ess", "ess_per_s", "rhat_f", "rhat_w", "seconds"),
     *("points", "outcome", "verdict", "missing"),
 ]
-
-
-def _labels(fits: tuple[Posterior, ...]) -> list[str]:
-    """Method names; a number after those that occur again."""
-    names = [fit.method for fit in fits]
-    return [f"{n} {names[: i + 1].count(n)}" if n in names[:i] else n for i, n in enumerate(names)]
 
 
 def _in_common(mine: Judged, truth: Judged) -> list[str]:

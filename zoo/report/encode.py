@@ -1,10 +1,11 @@
-"""Hyperparameters and settings as JSON and back: tuples, tensors and dtypes survive, code does not travel."""
+"""Hyperparameters and settings as JSON and back: tuples, arrays, tensors and dtypes survive, code does not."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -23,7 +24,7 @@ def dtype_name(value: Tensor) -> str:
 
 
 def encode(value: Any, where: str, *, strict: bool = True) -> Any:
-    """A JSON-able form of numbers, strings, None, lists, tuples, dicts, tensors and dtypes.
+    """A JSON-able form of numbers, strings, None, lists, tuples, dicts, arrays, tensors and dtypes.
 
     Args:
         value: What to encode.
@@ -43,6 +44,8 @@ def encode(value: Any, where: str, *, strict: bool = True) -> Any:
     if isinstance(value, Tensor):
         numbers = value.detach().cpu().tolist()
         return {"__tensor__": numbers, "dtype": dtype_name(value), "shape": list(value.shape)}
+    if isinstance(value, np.ndarray) and value.ndim and value.dtype.kind in "fiub":
+        return {"__array__": value.tolist(), "dtype": value.dtype.name, "shape": list(value.shape)}
     if isinstance(value, torch.dtype):
         return {"__dtype__": str(value).removeprefix("torch.")}
     if hasattr(value, "item") and getattr(value, "ndim", None) == 0:
@@ -50,7 +53,7 @@ def encode(value: Any, where: str, *, strict: bool = True) -> Any:
     if not strict:
         return str(value)
     raise TypeError(
-        f"{where} is a {type(value).__name__}; files hold numbers, strings, tuples, lists, dicts, tensors. "
+        f"{where} is a {type(value).__name__}; files hold numbers, strings, tuples, lists, dicts, arrays, tensors. "
         "Name it by a string and look it up inside the model."
     )
 
@@ -65,6 +68,8 @@ def decode(value: Any) -> Any:
         return tuple(decode(v) for v in value["__tuple__"])
     if "__tensor__" in value:
         return torch.tensor(value["__tensor__"], dtype=DTYPES[value["dtype"]]).reshape(value["shape"])
+    if "__array__" in value:
+        return np.array(value["__array__"], dtype=value["dtype"]).reshape(value["shape"])
     if "__dtype__" in value:
         return DTYPES[value["__dtype__"]]
     return {key: decode(v) for key, v in value.items()}

@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy import special
 from torch import Tensor
 
 import zoo
 from zoo.core.problem import Data, Problem
 
 from .gold_covers import check_covered
+from .gold_means import mean_of_f
+from .same import same
 
 FORMAT = 1
 PROBES = 20
@@ -65,14 +66,11 @@ class Gold:
         return np.asarray(self.facts["quantities"][quantity][what], dtype=np.float64)
 
     def draws(self, quantity: str) -> NDArray[np.float64]:
-        """1,000 joint draws (1000, k) of the whole run; of class probabilities by way of f."""
+        """1,000 joint draws (1000, k) of the whole run; of class probabilities by way of f, where the file has none."""
         if quantity in self.facts["draws"]:
             return np.asarray(self.facts["draws"][quantity], dtype=np.float64)
         f = np.asarray(self.facts["draws"]["f"], dtype=np.float64)
-        if "," not in self.facts["quantities"]["f"]["labels"][0]:
-            return np.asarray(special.expit(f))
-        rows = len(self.facts["data"]["probes"])
-        return np.asarray(special.softmax(f.reshape(len(f), rows, -1), axis=2).reshape(f.shape))
+        return mean_of_f(f, self.facts["quantities"]["f"]["labels"], len(self.facts["data"]["probes"]))
 
     def __str__(self) -> str:
         run, hyper = self.facts["run"], self.facts["hyper"]
@@ -156,6 +154,11 @@ def model_of(problem: Problem) -> tuple[str, tuple[str, ...]]:
     return getattr(module, "SAME_MODEL_AS", file) if module else problem.name, getattr(module, "OF_Q", ())
 
 
+def _as_json(value: Any) -> Any:
+    """What JSON lacks; arrays by all of their numbers, which their text leaves out where they are many."""
+    return value.tolist() if hasattr(value, "tolist") else str(value)
+
+
 def key(problem: Problem) -> tuple[str, str, dict[str, Any]]:
     """What makes two posteriors one: the model (its file), the data's numbers, hyperparameters that are not defaults.
 
@@ -164,8 +167,8 @@ def key(problem: Problem) -> tuple[str, str, dict[str, Any]]:
     """
     name, of_q = model_of(problem)
     defaults = {n: p.default for n, p in inspect.signature(problem.model).parameters.items()}
-    hyper = {n: v for n, v in problem.hyper.items() if n not in of_q and (n not in defaults or defaults[n] != v)}
-    return name, problem.hash, json.loads(json.dumps(hyper, default=str))
+    hyper = {n: v for n, v in problem.hyper.items() if n not in of_q and not (n in defaults and same(defaults[n], v))}
+    return name, problem.hash, json.loads(json.dumps(hyper, default=_as_json))
 
 
 def probe_rows(problem: Problem) -> list[int] | None:

@@ -59,7 +59,9 @@ def judged_gold(gold: Gold) -> Judged:
 
 def _marginal(gold: Gold, name: str, draws: NDArray[np.float64]) -> Marginal:
     mean, sd, error = (gold.numbers(name, what) for what in ("mean", "sd", "mcse_mean"))
-    ess = np.divide(sd, error, out=np.full(len(sd), float(len(draws))), where=error > 0) ** 2
+    ess = np.divide(sd, error, out=np.full(len(sd), np.inf), where=error > 0) ** 2
+    # What is sorted are the file's draws, fewer than the mean is of.
+    ess = np.minimum(ess, len(draws))
     return Marginal(mean, sd, error, ess, np.sort(draws.T, axis=1), sd == 0)
 
 
@@ -68,5 +70,6 @@ def _classes(gold: Gold) -> NDArray[np.float64] | None:
     if "mean" not in gold.compared:
         return None
     mean = gold.numbers("mean", "mean")
-    rows = len(gold.facts["data"]["probes"])
-    return np.stack([1 - mean, mean], axis=1) if len(mean) == rows else mean.reshape(rows, -1)
+    if "," not in gold.facts["quantities"]["mean"]["labels"][0]:
+        return np.stack([1 - mean, mean], axis=1)
+    return mean.reshape(len(gold.facts["data"]["probes"]), -1)

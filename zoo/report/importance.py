@@ -29,7 +29,8 @@ def log_marginal(posterior: Posterior, x: Any = None, y: Any = None, *, draws: i
 
     What held-out rows of such a model are compared by: its `log_likelihood` is conditional on latents that new rows do
     not have. w_k runs through the fit's draws, so that the posterior of the weights is averaged over, too. A model
-    without latents of rows gives log (1 / S) sum_s p(y_i | w_s), exactly.
+    without latents of rows gives log (1 / S) sum_s p(y_i | w_s), exactly; draws that have weights count by them, and
+    a chain whose weights are all 0 has NaN.
 
     Args:
         posterior: A fit by svi with the model's own guide.
@@ -47,7 +48,10 @@ def log_marginal(posterior: Posterior, x: Any = None, y: Any = None, *, draws: i
     whole("draws", draws), check_seed(seed)
     if not local_sites(posterior.problem):
         terms = log_likelihood(posterior, x, y).double()
-        return terms.logsumexp(1) - math.log(terms.shape[1])
+        if posterior.weights is None:
+            return terms.logsumexp(1) - math.log(terms.shape[1])
+        share = posterior.weights.to(terms)
+        return (terms + share.log()[:, :, None]).logsumexp(1) - share.sum(1, keepdim=True).log()
     found = row_terms(posterior, x, y, draws=draws, seed=seed)
     log_weights = [terms.log_likelihood + terms.log_prior - terms.log_q for terms in found]
     return torch.stack([each.logsumexp(0) - math.log(len(each)) for each in log_weights])

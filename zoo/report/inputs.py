@@ -16,6 +16,7 @@ from zoo.core.tensors import to_numpy
 
 from .bands import column
 from .marginals import equally_weighted
+from .units_apart import units_apart
 
 Array = NDArray[np.float64]
 GRID, SIDE = 200, 60
@@ -40,12 +41,14 @@ def common_data(fits: Sequence[Posterior]) -> Data:
     """The data of all fits.
 
     Raises:
-        ValueError: For no fits, fits of different data, and data in a dict.
+        ValueError: For no fits, fits of different data or units of y, and data in a dict.
     """
     if not fits:
         raise ValueError("a picture needs at least one posterior, got none. Run one: zoo.run(problem, method).")
     if len({fit.problem.hash for fit in fits}) > 1:
         raise ValueError("the fits are of different data. Draw fits of one problem together.")
+    if apart := units_apart(fits):
+        raise ValueError(apart)
     data = fits[0].problem.data
     if not isinstance(data, Data):
         raise ValueError(

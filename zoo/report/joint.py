@@ -51,7 +51,7 @@ def joint_distances(gold: Draws, other: Draws) -> dict[str, float]:
 
         sw2_floor = sqrt(SW2^2(one half of gold, the other) (1 / n + 1 / m) / (4 / n))
 
-    is what as many draws of gold as the other has would give; n and m are effective sizes.
+    is what as many draws of gold as the other has would give; n and m are effective sizes of what is sorted.
 
     Coordinates are centred and divided by gold's sds, and for pairs by sqrt(k): then neither distance grows with
     the number k of coordinates. No more than 4,000 draws of each are sorted, no more than 500 paired, evenly
@@ -74,7 +74,7 @@ def joint_distances(gold: Draws, other: Draws) -> dict[str, float]:
     if not np.isfinite(mine).all():
         return nothing | dict.fromkeys(("sw2", "energy", "mmd"), np.inf)
     near = _pairs(right, mine, PAIRED, PAIRED, other.kind == "members")
-    n, m = _effective(gold), _effective(other)
+    n, m = min(_effective(gold), len(right)), min(_effective(other), len(mine))
     out = {"sw2": sliced_wasserstein2(right, mine), "energy": energy_distance(near), "mmd": mmd(near), "mmd_p": np.nan}
     half = len(right) // 2
     out["sw2_floor"] = sliced_wasserstein2(right[:half], right[half:]) * np.sqrt((1 + n / m) / 4) if half else np.nan

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from zoo.core.diagnostics import constant, ess, rhat
+from zoo.core.diagnostics import constant, ess, kish, rhat
 from zoo.core.posterior import Posterior
 from zoo.core.quantities import Quantity, point_sites, quantities, test_inputs, thin
 from zoo.core.tensors import to_numpy
@@ -80,11 +80,14 @@ def judge(label: str, fit: Posterior) -> Judged:
 
 
 def _convergence(fit: Posterior, found: dict[str, Quantity]) -> dict[str, float]:
-    """Smallest ESS (bulk and tail) of what is compared; largest R-hat there, and over the weights."""
+    """Smallest ESS (bulk and tail) of what is compared; largest R-hat there, and over the weights.
+
+    Weights of draws make every ESS smaller by `kish`.
+    """
     out = {"min_ess": np.nan, "rhat_f": np.nan, "rhat_w": np.nan}
+    share = 1.0 if fit.weights is None else kish(to_numpy(fit.weights))
     if fit.kind == "iid":
-        share = np.ones(fit.shape) if fit.weights is None else to_numpy(fit.weights).astype(np.float64)
-        return out | {"min_ess": float(share.sum() ** 2 / (share**2).sum())}
+        return out | {"min_ess": share * fit.shape[0] * fit.shape[1]}
     if fit.kind == "members":
         return out
     moving = [q.values[:, :, thin(q.values.shape[2], JUDGED)] for q in found.values() if not q.point]
@@ -92,7 +95,7 @@ def _convergence(fit: Posterior, found: dict[str, Quantity]) -> dict[str, float]
         judged = np.concatenate(moving, axis=2)
         judged = judged[:, :, ~constant(judged)]
         if judged.shape[2]:
-            out["min_ess"] = float(np.minimum(ess(judged), ess(judged, "tail")).min())
+            out["min_ess"] = share * float(np.minimum(ess(judged), ess(judged, "tail")).min())
             out["rhat_f"] = float(rhat(judged).max())
     sites = [v for n, v in fit.draws.items() if n not in point_sites(fit)]
     if sites:

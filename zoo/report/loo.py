@@ -110,8 +110,8 @@ def loo(posterior: Posterior, *, site: str | None = None) -> Loo:
 
     Raises:
         TypeError: For what is no posterior.
-        ValueError: For draws of the prior, for points, which have no density, for fewer than 25 draws, and for a
-            model of several observed sites where none is named.
+        ValueError: For draws of the prior, for points, which have no density, for fewer than 25 draws, for draws of
+            some weight under which a row is impossible, and for a model of several observed sites where none is named.
     """
     check_posteriors("loo", posterior)
     log_ratio, correction = _log_ratio(posterior)
@@ -158,7 +158,7 @@ def left_out_weights(posterior: Posterior, rows: NDArray[np.int64], site: str | 
     flat = np.ascontiguousarray(terms.reshape(len(log_ratio), len(terms[0, 0]), -1).sum(-1)[:, rows].T)
     at_once = max(1, NUMBERS // (50 * len(log_ratio)))
     parts = [flat[start : start + at_once] for start in range(0, len(flat), at_once)]
-    return np.exp(np.concatenate([psis(log_ratio - part, r_eff)[0] for part in parts]))
+    return np.exp(np.concatenate([psis(_without(log_ratio, part), r_eff)[0] for part in parts]))
 
 
 def _by_row(terms: Array, log_ratio: Array, r_eff: float) -> tuple[Array, Array, Array, Array]:
@@ -174,12 +174,24 @@ def _by_row(terms: Array, log_ratio: Array, r_eff: float) -> tuple[Array, Array,
     for start in range(0, rows, at_once):
         here = slice(start, start + at_once)
         term = np.ascontiguousarray(terms[:, here].T)
-        weight, khat[here] = psis(log_ratio - term, r_eff)
+        weight, khat[here] = psis(_without(log_ratio, term), r_eff)
         out[here] = logsumexp(weight + term, axis=-1)
         influence = np.exp(weight + term - out[here, None]) - np.exp(weight)
         error[here] = np.sqrt((influence**2).sum(-1) / r_eff)
         total += influence.sum(0)
     return out, error, khat, total
+
+
+def _without(log_ratio: Array, terms: Array) -> Array:
+    """Log weights (k, S) of draws without one row each; a draw of weight 0 has none without the row, either."""
+    seen = np.isneginf(terms) & ~np.isneginf(log_ratio)
+    if bad := int(seen.any(axis=0).sum()):
+        raise ValueError(
+            f"loo needs draws that can give every row, got {bad} of {len(log_ratio)} that have weight and cannot give "
+            "some row: no draws of the posterior. Run exact or nuts."
+        )
+    with np.errstate(invalid="ignore"):
+        return np.where(np.isneginf(log_ratio), -np.inf, log_ratio - terms)
 
 
 def _log_ratio(posterior: Posterior) -> tuple[Array, str]:

@@ -25,6 +25,7 @@ from pyro.distributions import constraints
 
 import zoo
 from zoo.core.diagnostics import bfmi, constant
+from zoo.core.layout import layout
 from zoo.core.no_result import NoResult
 from zoo.core.paths import target_file
 from zoo.core.posterior import Posterior
@@ -41,7 +42,9 @@ from . import certificates
 from .files import write_whole
 from .gold import FORMAT, Gold, key, probe_inputs, probe_rows
 from .gold_covers import check_covered
+from .gold_means import is_of_f
 from .summaries import rounded, summary
+from .units_apart import y_units
 
 CHAINS, DRAWS, MOST_DRAWS = 16, 1000, 64_000
 LEAST_ESS = 4000.0
@@ -98,14 +101,23 @@ def make_gold(
             careful = options | {"seed": seed + 2, "target_accept": CAREFUL}
             proof["divergences"] = _agrees(problem, method, careful, numbers, seconds, into / "divergences")
     model, digest, hyper = key(problem)
-    x = probe_inputs(problem)
+    x, kept_names = probe_inputs(problem), _drawn(found, probe_rows(problem))
     return Gold({
         "zoo_gold": FORMAT, "name": name or problem.name, "model": model, "hyper": hyper, "command": command,
-        "data": {"hash": digest, "probes": probe_rows(problem), "x": None if x is None else rounded(to_numpy(x), 9)},
+        "data": {
+            "hash": digest, "probes": probe_rows(problem), "x": None if x is None else rounded(to_numpy(x), 9),
+            "y_units": y_units(problem.data, layout(fit).family),
+        },
         "run": _run(fit, seed), "versions": fit.settings["versions"], "quantities": numbers,
-        "draws": {n: _joint(q) for n, q in found.items() if n not in ("lp", "mean") and not n.startswith("log ")},
+        "draws": {n: _joint(found[n]) for n in kept_names},
         "certificates": {word: what for word, what in proof.items() if what is not None},
     })  # fmt: skip
+
+
+def _drawn(found: dict[str, Quantity], rows: list[int] | None) -> list[str]:
+    """The quantities whose draws the file holds: class probabilities only where they are no logistic of f."""
+    names = [name for name in found if name != "lp" and not name.startswith("log ")]
+    return [name for name in names if name != "mean" or not is_of_f(found, len(rows or ()))]
 
 
 @contextlib.contextmanager

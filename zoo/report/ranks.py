@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from zoo.core.diagnostics import ess
+from zoo.core.diagnostics import ess, kish
 from zoo.core.likelihoods import log_likelihoods
 from zoo.core.posterior import Posterior
 from zoo.core.problem import Problem
@@ -92,8 +92,7 @@ def effective(fit: Posterior, values: Array, most: int) -> int:
         # Fewer than 4 draws a chain have no known size: one.
         size = np.nan_to_num(found, nan=1.0).min()
     if fit.weights is not None:
-        weights = to_numpy(fit.weights).astype(np.float64)
-        size = size * weights.sum() ** 2 / (weights.size * (weights**2).sum())
+        size = size * kish(to_numpy(fit.weights))
     return max(1, min(most, int(size)))
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from zoo.core.posterior import Posterior
 
 from .gold import Gold, find_gold, open_gold
+from .units_apart import units_apart
 
 
 def reference(
@@ -22,7 +23,7 @@ def reference(
             alone is drawn against the zoo's gold of its problem.
 
     Raises:
-        ValueError: For one fit without gold, and for gold of other data.
+        ValueError: For one fit without gold, and for gold of other data or units of y.
     """
     if gold is None and len(fits) > 1:
         return fits[0], list(range(1, len(fits)))
@@ -30,6 +31,8 @@ def reference(
         found = find_gold(fits[0].problem) if gold is None else gold if isinstance(gold, Gold) else open_gold(gold)
     except FileNotFoundError as error:
         raise ValueError(f"{kind} needs a reference: give it first, before what is drawn against it. {error}") from None
+    if apart := units_apart(fits, found):
+        raise ValueError(apart)
     if found.hash != fits[0].problem.hash:
         raise ValueError(f"gold '{found.name}' is of other data ({found.hash}) than the fits ({fits[0].problem.hash}).")
     return found, list(range(len(fits)))

@@ -133,6 +133,7 @@ def headline(posterior: Posterior, predicted: dict[str, Tensor]) -> dict[str, An
     terms = terms.reshape(*terms.shape[:2], len(target), -1).sum(axis=-1)
     out["scored_on"] = "test" if test else "train"
     if plan.classifies:
+        target = target.argmax(axis=-1) if plan.family == "OneHotCategorical" else target
         return out | {"accuracy": accuracy(mean, target), "log_lik": log_likelihood(terms, weights)}
     if mean.shape == target.shape:
         out["rmse"] = rmse(mean, target)

@@ -70,8 +70,8 @@ def again(fit: Posterior, file: str = "", output: str = "") -> Again:
     if fit.settings.get("options", {}).get("max_seconds") is not None:
         notes.append("The run had a limit of time: another machine may end it elsewhere.")
     shell = ""
-    if found is not None and not lost and None not in found.options.values():
-        shell = _command(fit, found, given, output or f"{fit.method}.nc")
+    if name and found is not None and not lost and None not in found.options.values():
+        shell = _command(fit, name, found, given, output or f"{fit.method}.nc")
     return Again("\n".join(lines), shell, tuple(notes))
 
 
@@ -116,8 +116,8 @@ def _no_command(fit: Posterior, name: str | None, file: str) -> str:
     return f"No shell command: the data (hash {fit.problem.hash}) were given in Python; {where}."
 
 
-def _command(fit: Posterior, found: Origin, options: dict[str, Any], output: str) -> str:
-    words = ["zoo", "run", fit.problem.name, "-m", fit.method]
+def _command(fit: Posterior, name: str, found: Origin, options: dict[str, Any], output: str) -> str:
+    words = ["zoo", "run", name, "-m", fit.method]
     words += ["--data", found.source] if found.source else []
     rest = dict(options)
     seed = rest.pop("seed", found.seed) if rest.get("seed", found.seed) == found.seed else found.seed

@@ -17,6 +17,7 @@ from zoo.core.posterior import Posterior
 from zoo.core.problem import Data, Problem
 from zoo.data import files
 from zoo.data.bundled import BUNDLED
+from zoo.infer.call import lecture_model
 from zoo.infer.dispatch import load
 
 log = logging.getLogger("zoo")
@@ -50,17 +51,29 @@ class Origin(NamedTuple):
 
 
 def origin(fit: Posterior) -> Origin | None:
-    """The call of `zoo.load` that gives the fit's problem, or None where the data were given in Python."""
-    problem = fit.problem
-    if not isinstance(problem.data, Data) or not _plain(problem.hyper):
+    """The call of `zoo.load` that gives the fit's problem, or None where it is not known.
+
+    So it is where the data were given in Python, the model is your own, or the table is damaged or gone by now.
+    """
+    problem, name = fit.problem, lecture_model(fit.problem)
+    if name is None or not isinstance(problem.data, Data) or not _plain(problem.hyper):
         return None
-    hypers = [_usual_left_out(problem), dict(problem.hyper)]
+    try:
+        return _found(fit, name, problem.data.info)
+    except Exception as error:  # what is wrong with a table must not cost the page
+        log.debug("%s: where its data came from is not known (%s)", name, error)
+        return None
+
+
+def _found(fit: Posterior, name: str, info: Mapping[str, Any]) -> Origin | None:
+    problem = fit.problem
+    hypers = [_usual_left_out(problem, name), dict(problem.hyper)]
     hypers = hypers if hypers[0] != hypers[1] else hypers[:1]
-    for (source, seed, options), hyper in itertools.product(_candidates(fit, problem.data.info), hypers):
+    for (source, seed, options), hyper in itertools.product(_candidates(fit, name, info), hypers):
         try:
-            found = _quietly(problem.name, source, seed, hyper | options)
+            found = _quietly(name, source, seed, hyper | options)
         except Exception as error:  # a guess that does not fit is no fault of anybody's
-            log.debug("%s: not %s, seed %s, %s (%s)", problem.name, source or "its own data", seed, options, error)
+            log.debug("%s: not %s, seed %s, %s (%s)", name, source or "its own data", seed, options, error)
             continue
         if found.hash == problem.hash and _same(found.hyper, problem.hyper):
             dtype = str(found.tensor.dtype).removeprefix("torch.")
@@ -90,24 +103,24 @@ def _same(a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:
     return json.dumps(dict(a), sort_keys=True) == json.dumps(dict(b), sort_keys=True)
 
 
-def _usual_left_out(problem: Problem) -> dict[str, Any]:
+def _usual_left_out(problem: Problem, name: str) -> dict[str, Any]:
     """Hyperparameters but those that `zoo.load` finds out by itself: the number of classes or outputs."""
-    module = importlib.import_module(f"zoo.{problem.name}")
+    module = importlib.import_module(f"zoo.{name}")
     found = module.complete(problem.data, {}) if hasattr(module, "complete") else {}
     return {k: v for k, v in problem.hyper.items() if k not in found or found[k] != v}
 
 
-def _candidates(fit: Posterior, info: Mapping[str, Any]) -> Iterator[tuple[str, int, dict[str, Any]]]:
+def _candidates(fit: Posterior, name: str, info: Mapping[str, Any]) -> Iterator[tuple[str, int, dict[str, Any]]]:
     source, seed = str(info.get("source") or "").removeprefix(SKLEARN), fit.settings.get("seed")
     seeds = dict.fromkeys([seed if isinstance(seed, int) else 0, 0])
     if "columns" not in info:
-        options = _told(fit.problem.name, source)
+        options = _told(name, source)
         seeds = dict.fromkeys([options.pop("seed", 0), *seeds])
         yield from (("", s, options) for s in seeds)
     elif source.startswith("UCI "):
-        name = f"uci/{source.removeprefix('UCI ')}"
+        table = f"uci/{source.removeprefix('UCI ')}"
         whole = fit.problem.data.x_test is None  # type: ignore[union-attr]
-        yield from ((name, 0, {} if k == 0 else {"split": k}) for k in ([None] if whole else range(SPLITS)))
+        yield from ((table, 0, {} if k == 0 else {"split": k}) for k in ([None] if whole else range(SPLITS)))
     elif source in BUNDLED or Path(source).is_file():
         small = source in BUNDLED or Path(source).stat().st_size < LARGE
         yield from _readings(fit, source, info, list(dict.fromkeys([*seeds, *range(SEEDS if small else 0)])))

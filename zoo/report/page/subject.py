@@ -15,6 +15,7 @@ from ..distance import Comparison, compare
 from ..files import open as open_fit
 from ..finite import NotFiniteError, check_fit
 from ..gold import Gold, find_gold
+from ..units_apart import numbered, units_apart
 
 log = logging.getLogger("zoo")
 Source = Posterior | Gold | str | Path
@@ -56,7 +57,7 @@ def subject(given: Source | Sequence[Source]) -> Subject:
             with the zoo's gold of its problem, where there is one.
 
     Raises:
-        ValueError: For no fit, and for fits of different data.
+        ValueError: For no fit, and for fits of different data or units of y.
         TypeError: For things that are neither.
     """
     sources: list[Any] = list(given) if isinstance(given, (list, tuple)) else [given]
@@ -68,15 +69,17 @@ def subject(given: Source | Sequence[Source]) -> Subject:
     hashes = {fit.problem.hash for fit in fits} | ({gold.hash} if gold is not None else set())
     if len(hashes) > 1:
         raise ValueError(f"the fits are of different data (hashes {', '.join(sorted(hashes))}). Report one data set.")
+    if apart := units_apart(fits, gold):
+        raise ValueError(apart)
     files = tuple(str(source) if isinstance(source, (str, Path)) else "" for source in sources)
     missing = ""
     if gold is None and len(fits) == 1:
         gold, missing = _gold_of(fits[0])
     comparison, missing = (None, missing) if missing else _compared(gold, fits)
-    numbered = _numbered([fit.method for fit in fits])
+    names = numbered([fit.method for fit in fits])
     if comparison is None:
-        _check_finite(numbered, fits)
-    return Subject(tuple(fits), numbered, tuple(labels(fits)), files, gold, comparison, missing)
+        _check_finite(names, fits)
+    return Subject(tuple(fits), names, tuple(labels(fits)), files, gold, comparison, missing)
 
 
 def _gold_of(fit: Posterior) -> tuple[Gold | None, str]:
@@ -104,8 +107,3 @@ def _check_finite(names: Sequence[str], fits: Sequence[Posterior]) -> None:
             raise
         except Exception as error:  # a fit that lacks something must not cost the page
             log.debug("report: %s is not checked (%s)", name, error)
-
-
-def _numbered(names: Sequence[str]) -> tuple[str, ...]:
-    """As in the tables of `compare`: a number after those that occur again."""
-    return tuple(f"{n} {names[: i + 1].count(n)}" if n in names[:i] else n for i, n in enumerate(names))
