@@ -60,7 +60,7 @@ def bernoulli_dropout(
         mask: "row": while zoo trains, each row of the data has a mask of its own, as in practice; the gradient has
             the same mean and less variance. "draw": one mask for all rows of a step. Draws always share one.
         where: "all": before every weight layer, the input layer included, as in the lecture; "inner": all but the
-            first; "conv": kernels only. The others keep their place in `rate` and have p = 0.
+            model's first; "conv": kernels only. The others keep their place in `rate` and have p = 0.
         bias: "normal" gives the sites that are left a Normal, as `guides.normal` does, and their KL.
         point: Sites that are points whatever `bias` says.
         init: Where parameters start, one of Pyro's `init_to_...`; None: M Glorot-uniform, biases 0.

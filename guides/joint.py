@@ -50,7 +50,9 @@ def over_all_sites(
         u = _cut(draw(torch.cat([latent.start.reshape(-1) for latent in inside])), inside) if inside else {}
 
         def family(latent: Latent, support: Any) -> Any:
-            return at_point(latent, support) if latent.name in point else _placed(latent, support, u[latent.name])
+            if latent.name in point:
+                return at_point(latent, support, latent.name in moving)
+            return _placed(latent, support, u[latent.name])
 
         return place(model, found, family, args, kwargs, follow=bool(moving))
 

@@ -23,7 +23,7 @@ from guides.options import start as started
 from guides.places import check_points, place
 from guides.point import at_point
 from guides.prototype import Latent, bounds, latents
-from guides.rates import KERNEL, MATRIX, check_where, choose_sites, per_layer, rates_where
+from guides.rates import KERNEL, MATRIX, check_where, choose_sites, matrix_sites, per_layer, rates_where
 from guides.supports import is_real
 
 MASKS = ("draw", "row")
@@ -128,7 +128,7 @@ def _summed(terms: Tensor, event: int) -> Tensor:
 
 def _at_point(latent: Latent, support: Any, constant: bool) -> dist.Delta:
     """A point; of a fixed Normal prior the KL is (m - a)^2 / (2 s^2), without the log normaliser, as in `atoms`."""
-    fn, prior = at_point(latent, support), normal_prior(latent)
+    fn, prior = at_point(latent, support, not (constant or is_real(support))), normal_prior(latent)
     if prior is None or not constant:
         return fn
     normaliser = _summed(log_normaliser(prior), latent.value_dim)
@@ -186,13 +186,14 @@ def over_matrices(
         model: A Pyro model.
         family: A layer -> the distribution of its site.
         rate: A number for all layers or one a layer, or a function of the model's keyword arguments that gives those.
+            Layers are all matrix sites of the model, points too, or as many as there are to mask.
         sites: The matrix sites; None: all real ones of event_dim 2 and 4.
         bias: "point" or "normal", for the sites that are left.
         point: Sites that are points whatever `bias` says.
         init: Where sites start; None: `glorot`.
         init_scale: First sd of the Normals.
         mask: "row": while zoo trains, each row of the data has noise of its own; "draw": one for all.
-        where: Which of the matrix sites keep their rate, see `rates_where`.
+        where: Which of the model's matrix sites keep their rate, see `rates_where`.
         no_density: Why q has no density, or "".
         what: The guide's name, for errors.
     """
@@ -210,11 +211,11 @@ def over_matrices(
     def set_up(args: Any, kwargs: Any) -> None:
         found.update(latents(model, start, args, kwargs))
         check_points(point, found)
-        chosen = choose_sites(found, wanted, point, what)
-        rates = per_layer(rate(**kwargs) if callable(rate) else rate, len(chosen))
-        rates = rates_where(where, {name: found[name].value_dim for name in chosen}, rates)
+        every, chosen = matrix_sites(found), choose_sites(found, wanted, point, what)
+        rates = per_layer(rate(**kwargs) if callable(rate) else rate, list(every), chosen)
+        rates = rates_where(where, every, rates)
         loose.extend(_loose(found, latents(model, init_to_uniform, args, kwargs)))
-        layers.update({n: Layer(found[n], r, n not in loose) for n, r in zip(chosen, rates, strict=True)})
+        layers.update({n: Layer(found[n], r, n not in loose) for n, r in rates.items()})
         random.update(name for name, layer in layers.items() if layer.rate != 0)
 
     def guide(*args: Any, **kwargs: Any) -> dict[str, Tensor]:

@@ -62,7 +62,9 @@ def normal(
             moving.extend(moves(model, found, args, kwargs))
 
         def family(latent: Latent, support: Any) -> Any:
-            return at_point(latent, support) if latent.name in point else at_normal(latent, init_scale, support)
+            if latent.name in point:
+                return at_point(latent, support, latent.name in moving)
+            return at_normal(latent, init_scale, support)
 
         return place(model, found, family, args, kwargs, follow=bool(moving))
 

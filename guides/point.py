@@ -15,11 +15,26 @@ from pyro import poutine
 from pyro.infer.autoguide.initialization import init_to_median
 from torch import Tensor
 
-from guides.prototype import Latent, latents, plates
+from guides.places import moves, place
+from guides.prototype import Latent, latents
+from guides.supports import unconstrain
+
+# What a guide says of itself, which the engines read.
+SAID = ("mean_field", "along_draws", "no_density", "by_row", "random_sites")
 
 
-def at_point(latent: Latent, support: Any) -> Any:
-    """Delta(m) for the site, m = pyro.param("<site>.point") in the support it has now."""
+def at_point(latent: Latent, support: Any, moves: bool = False) -> Any:
+    """Delta(m) for the site, m = pyro.param("<site>.point").
+
+    Args:
+        latent: The site.
+        support: The one it has now.
+        moves: Whether it has others at other times. A parameter keeps the constraint it was made with, so that m is
+            then t(pyro.param("<site>.point")) with t the bijection to the support it has now.
+    """
+    if moves:
+        u = pyro.param(f"{latent.name}.point", latent.start.clone)
+        return dist.Delta(unconstrain(support, latent.name)(u), event_dim=latent.value_dim)
     where = pyro.param(f"{latent.name}.point", latent.value.clone, constraint=support)
     return dist.Delta(where, event_dim=latent.value_dim)
 
@@ -34,18 +49,19 @@ def point(model: Callable[..., Any], *, init: Callable[..., Any] = init_to_media
         init: Where each m starts: one of Pyro's `init_to_...` functions.
 
     Returns:
-        A Pyro guide with parameters "<site>.point".
+        A Pyro guide with parameters "<site>.point", unconstrained where a support depends on another latent.
     """
-    found: dict[str, Latent] = {}
+    found, moving = dict[str, Latent](), list[str]()
 
     def guide(*args: Any, **kwargs: Any) -> dict[str, Tensor]:
         if not found:
             found.update(latents(model, init, args, kwargs))
-        values, opened = {}, dict[str, Any]()
-        for name, latent in found.items():
-            with plates(latent, opened):
-                values[name] = pyro.sample(name, at_point(latent, latent.support))
-        return values
+            moving.extend(moves(model, found, args, kwargs))
+
+        def family(latent: Latent, support: Any) -> Any:
+            return at_point(latent, support, latent.name in moving)
+
+        return place(model, found, family, args, kwargs, follow=bool(moving))
 
     guide.mean_field = True  # type: ignore[attr-defined]
     return guide
@@ -60,12 +76,28 @@ def with_points(
         family: A guide factory.
         model: A Pyro model.
         names: Sites to be estimated by points.
+
+    Raises:
+        ValueError: At the first call for a point whose support depends on other sites, which it cannot see.
     """
     rest = family(poutine.block(model, hide=list(names)))
-    points = point(poutine.block(model, expose=list(names)))
+    exposed = poutine.block(model, expose=list(names))
+    points = point(exposed)
+    looked: list[bool] = []
 
     def guide(*args: Any, **kwargs: Any) -> dict[str, Any]:
+        if not looked:
+            # The other sites are drawn anew in each run, so that a support that depends on them is another one.
+            if moving := moves(exposed, latents(exposed, init_to_median, args, kwargs), args, kwargs):
+                raise ValueError(
+                    f"point must name sites of a fixed support with this guide, got '{moving[0]}', whose support "
+                    "depends on other sites. Use guide='normal', which follows it, or the method 'map'."
+                )
+            looked.append(True)
         return {**(rest(*args, **kwargs) or {}), **points(*args, **kwargs)}
 
-    guide.mean_field = getattr(rest, "mean_field", False)  # type: ignore[attr-defined]
+    guide.mean_field = False  # type: ignore[attr-defined]
+    for said in SAID:
+        if hasattr(rest, said):  # the object itself: a family fills its random_sites when it first runs
+            setattr(guide, said, getattr(rest, said))
     return guide

@@ -20,15 +20,20 @@ def check_where(where: str) -> None:
         raise ValueError(f"where must be 'all', 'inner' or 'conv', got {where!r}. Leave it out for all weight layers.")
 
 
+def matrix_sites(found: Mapping[str, Latent]) -> dict[str, int]:
+    """{weight matrix or kernels: its event_dim}, all that the model has, in its order."""
+    return {n: v.value_dim for n, v in found.items() if v.value_dim in (MATRIX, KERNEL) and is_real(v.support)}
+
+
 def choose_sites(
     found: dict[str, Latent], sites: Sequence[str] | None, point: Sequence[str], what: str
 ) -> tuple[str, ...]:
-    """The matrix sites in the model's order.
+    """The matrix sites to mask, in the model's order.
 
     Raises:
         ValueError: If there is none, or a name in `sites` is none.
     """
-    able = [n for n, v in found.items() if v.value_dim in (MATRIX, KERNEL) and is_real(v.support) and n not in point]
+    able = [name for name in matrix_sites(found) if name not in point]
     if not able:
         raise ValueError(
             f"{what} needs a weight matrix (a latent site with .to_event(2)) or kernels (.to_event(4)), the model has "
@@ -39,8 +44,13 @@ def choose_sites(
     return tuple(name for name in able if sites is None or name in sites)
 
 
-def per_layer(rate: Any, count: int) -> list[Any]:
-    """One rate a layer from a number or a sequence of them.
+def per_layer(rate: Any, every: Sequence[str], chosen: Sequence[str]) -> dict[str, Any]:
+    """{layer to mask: its rate} from a number or a sequence of them.
+
+    Args:
+        rate: One number; or one for each of the model's layers, or for each of those to mask.
+        every: The model's layers.
+        chosen: Those to mask.
 
     Raises:
         ValueError: For another number of rates than layers.
@@ -48,32 +58,35 @@ def per_layer(rate: Any, count: int) -> list[Any]:
     if isinstance(rate, Tensor) or hasattr(rate, "tolist"):
         rate = rate.tolist()
     if not isinstance(rate, Sequence) or isinstance(rate, str):
-        return [rate] * count
-    if len(rate) != count:
-        raise ValueError(f"rate must be one number or {count}, one a weight layer, got {len(rate)}.")
-    return list(rate)
+        return dict.fromkeys(chosen, rate)
+    if len(rate) == len(every):
+        each = dict(zip(every, rate, strict=True))
+        return {name: each[name] for name in chosen}
+    if len(rate) != len(chosen):
+        raise ValueError(f"rate must be one number or {len(every)}, one a weight layer, got {len(rate)}.")
+    return dict(zip(chosen, rate, strict=True))
 
 
-def rates_where(where: str, sites: Mapping[str, int], rates: Sequence[Any]) -> list[Any]:
-    """The rates of the sites that a word means, 0 for the others.
+def rates_where(where: str, every: Mapping[str, int], rates: Mapping[str, Any]) -> dict[str, Any]:
+    """The rates of the layers that a word means, 0 for the others.
 
     where="all":      every matrix
-    where="inner":    all but the first, which meets the data's inputs
+    where="inner":    all but the model's first, which meets the data's inputs
     where="conv":     kernels only, event_dim 4
 
     Args:
         where: One of these.
-        sites: {matrix site: its event_dim}, in the model's order.
-        rates: One a site.
+        every: {matrix site of the model: its event_dim}, in the model's order.
+        rates: {layer to mask: its rate}.
 
     Raises:
         ValueError: If it means none of them.
     """
     means = {
         name: where == "all" or (i > 0 if where == "inner" else event == KERNEL)
-        for i, (name, event) in enumerate(sites.items())
+        for i, (name, event) in enumerate(every.items())
     }
-    if not any(means.values()):
+    if not any(means[name] for name in rates):
         need = "a second matrix" if where == "inner" else "kernels (a latent site with .to_event(4))"
-        raise ValueError(f"where={where!r} needs {need}, the matrix sites are {', '.join(sites)}. Use where='all'.")
-    return [rate if means[name] else 0.0 for name, rate in zip(sites, rates, strict=True)]
+        raise ValueError(f"where={where!r} needs {need}, the matrix sites are {', '.join(rates)}. Use where='all'.")
+    return {name: rate if means[name] else 0.0 for name, rate in rates.items()}

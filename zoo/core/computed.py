@@ -16,6 +16,7 @@ from torch import Tensor
 
 from .handlers import Record, Values, is_computed, is_deterministic, pyro_state
 from .posterior import Posterior
+from .randomness import untouched
 
 CHUNK = 1000
 RAW = ("_raw", "_decentered")
@@ -38,7 +39,7 @@ def with_computed(posterior: Posterior) -> Posterior:
         return {n: m["value"] for n, m in moved.items()}
 
     flat = {n: v.reshape(-1, *v.shape[2:]) for n, v in posterior.draws.items()}
-    with pyro_state(validate=False), torch.no_grad(), torch.random.fork_rng(devices=[]):
+    with pyro_state(validate=False), torch.no_grad(), untouched(problem.tensor.device):
         if not one({n: v[0] for n, v in flat.items()}):
             return posterior
         try:

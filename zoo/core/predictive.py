@@ -238,8 +238,7 @@ def looped(
 @contextlib.contextmanager
 def seeded(seed: int, device: torch.device) -> Iterator[None]:
     """Everything random inside comes from `seed`; the global generators are put back as found."""
-    with LOCK, torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-        torch.manual_seed(seed)
+    with LOCK, randomness.seeded(seed, device):
         yield
 
 
@@ -274,4 +273,4 @@ def target_of(problem: Problem) -> tuple[units.Units | None, str]:
     site = sites(problem).target
     if site is None:
         return None, ""
-    return units.of(problem.data, type(units.base(site.fn)).__name__), site.name
+    return units.of(problem.data, units.family_of(site.fn)), site.name

@@ -10,14 +10,21 @@ import torch
 
 
 @contextlib.contextmanager
+def untouched(device: Any = "cpu") -> Iterator[None]:
+    """Puts torch's generators of the CPU and of `device` back as found, whatever is drawn inside the block."""
+    device = torch.device(device)
+    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        yield
+
+
+@contextlib.contextmanager
 def seeded(seed: int, device: Any = "cpu") -> Iterator[None]:
     """Seeds torch's generators of the CPU and of `device` inside the block; puts them back as found."""
     device = torch.device(device)
-    devices = [device] if device.type == "cuda" else []
-    with torch.random.fork_rng(devices=devices):
+    with untouched(device):
         # Not torch.manual_seed, which would seed every device of the machine and leave those seeded.
         torch.default_generator.manual_seed(seed)
-        if devices:
+        if device.type == "cuda":
             with torch.cuda.device(device):
                 torch.cuda.manual_seed(seed)
         yield

@@ -26,6 +26,7 @@ from .handlers import (
     scaled_log_prob,
 )
 from .problem import Data, Problem
+from .randomness import untouched
 from .readonly import read_only
 
 
@@ -119,7 +120,7 @@ def sites(problem: Problem, seed: int = 0) -> Sites:
     args, kwargs = problem.arguments()
     # Without targets the model samples y itself: that is not a latent.
     free = problem.names["y"] if isinstance(problem.data, Data) and problem.data.y is None else None
-    with pyro_state(validate=True), torch.random.fork_rng(devices=[]), torch.no_grad(), Record() as record:
+    with pyro_state(validate=True), untouched(problem.tensor.device), torch.no_grad(), Record() as record:
         with explained(problem), read_only(problem) as guard, _Start(seed, free, problem.tensor, guard) as start:
             with _plates_explained():
                 problem.model(*args, **kwargs)

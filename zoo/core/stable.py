@@ -10,6 +10,7 @@ from guides.supports import unconstrain
 from .explained import explained
 from .handlers import Record, Unconstrained, pyro_state
 from .problem import Problem
+from .randomness import untouched
 from .sites import Sites
 
 
@@ -46,7 +47,7 @@ def check_stable(problem: Problem, found: Sites) -> None:
 def _shapes(problem: Problem, u: dict[str, Tensor]) -> dict[str, tuple[int, ...]]:
     """{site: shape} of one run at unconstrained coordinates; what has none is sampled."""
     args, kwargs = problem.arguments()
-    with pyro_state(validate=False), torch.random.fork_rng(devices=[]), torch.no_grad(), Record() as record:
+    with pyro_state(validate=False), untouched(problem.tensor.device), torch.no_grad(), Record() as record:
         with Unconstrained(u), explained(problem, "fails in another run"):
             problem.model(*args, **kwargs)
     return {name: tuple(msg["fn"].shape()) for name, msg in record.sites.items()}

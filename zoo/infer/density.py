@@ -20,6 +20,7 @@ from guides.supports import unconstrain
 from zoo.core.handlers import LogProb, Record, Unconstrained, Values, pyro_state
 from zoo.core.over_draws import pixels_of, rows_of
 from zoo.core.problem import Problem
+from zoo.core.randomness import untouched
 from zoo.core.sites import Sites, sites
 
 from .centred import Centred, Intercept, later_log_prob, with_mean
@@ -280,7 +281,7 @@ def _check_loop(target: Density) -> None:
     points = (torch.rand(3, target.dim, generator=generator, dtype=torch.float64) * 2 - 1).to(target.problem.tensor)
     signs = torch.ones_like(points)
     signs[:, 1::2] = -1
-    with torch.random.fork_rng(devices=[]):
+    with untouched(target.device):
         values, grads = target.value_and_grad(points)
         again, up, down = (target.log_prob(points + size * signs) for size in (0.0, 1e-3, -1e-3))
     finite = torch.isfinite(values)

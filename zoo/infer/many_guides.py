@@ -8,6 +8,7 @@ many data sets adds in another order), and but for settings: its ELBO is not est
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -19,6 +20,8 @@ from guides.options import names
 from zoo.core.local import local_sites
 from zoo.core.posterior import Posterior
 from zoo.core.problem import Data, Problem
+from zoo.core.sites import sites
+from zoo.core.tensors import parameters
 
 from .ascent import ENGINES, Climb, choose_engine, ended_at, masked_numbers, paces, piece, rests
 from .engine import MOST_COORDINATES
@@ -37,10 +40,25 @@ def possible(problem: Problem, asked: dict[str, Any]) -> bool:
     """Whether fits can be one ascent: on `zoo.Data`, in vectorised form, of a small q, no latents of single rows."""
     if asked["engine"] not in ENGINES or asked["engine"] == "loop" or not isinstance(problem.data, Data):
         return False
-    if local_sites(problem):
+    if local_sites(problem) or _priors_from_data(problem):
         return False
     fit = _set_up([problem], asked, [0])
     return fit.engine == "vmap" and fit.layout.size <= MOST_COORDINATES
+
+
+def _priors_from_data(problem: Problem) -> bool:
+    """Whether a latent has another prior where y is another one; guides of dropout keep that of the first data set."""
+    assert isinstance(problem.data, Data)
+    if problem.data.y is None:
+        return False
+    y = problem.data.y[:1].expand_as(problem.data.y).clone()
+    try:
+        other = sites(dataclasses.replace(problem, data=dataclasses.replace(problem.data, y=y))).latent
+    except ValueError:  # a scale from y's spread, say, which is 0 now
+        return True
+    own = sites(problem).latent
+    pairs = [pair for n in own for pair in zip(parameters(own[n].fn), parameters(other[n].fn), strict=True)]
+    return any(not torch.equal(one, two) for one, two in pairs)
 
 
 def fitted(

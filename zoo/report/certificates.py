@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pyro
-import torch
 from numpy.typing import NDArray
 from pyro import poutine
 from scipy import stats
@@ -18,6 +17,7 @@ from zoo.core.no_result import NoResult
 from zoo.core.posterior import Posterior
 from zoo.core.problem import Data
 from zoo.core.quantities import Quantity
+from zoo.core.randomness import untouched
 from zoo.core.tensors import to_numpy
 
 from .gold import probe_inputs
@@ -41,7 +41,7 @@ def density(fit: Posterior) -> dict[str, Any]:
     """
     lp = to_numpy(fit.stats["lp"]).reshape(-1)
     at = np.linspace(0, len(lp) - 1, POINTS).round().astype(int)
-    with pyro_state(validate=True), torch.random.fork_rng(devices=[]):
+    with pyro_state(validate=True), untouched(fit.problem.tensor.device):
         own = np.array([_pyro_lp(fit, int(i)) for i in at])
     error = float((np.abs(own - lp[at]) / np.maximum(1.0, np.abs(own))).max())
     if not error <= TOLERANCE:

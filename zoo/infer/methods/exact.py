@@ -21,6 +21,7 @@ from zoo.core.problem import Data, Exact, Problem
 from zoo.core.randomness import seeded
 from zoo.core.sites import Site, sites
 from zoo.infer.density import density
+from zoo.infer.seeds import block_seed
 
 Draws = dict[str, Tensor]
 
@@ -104,7 +105,8 @@ def _draw(answer: Exact, latent: dict[str, Site], problem: Problem, count: int, 
         known = ", ".join(map(str, answer.posterior))
         raise ValueError(f"exact must give the posterior of every latent site ({', '.join(latent)}), got {known}.")
     values: Draws = {}
-    with seeded(seed, like.device):
+    # Of its own: with the seed itself the draws would be the numbers of a prediction's noise.
+    with seeded(block_seed(seed, 0, 0, "exact"), like.device):
         for key, fn in independent:
             flat = fn.sample((count,)).to(like).reshape(count, -1)
             pieces = flat.split([math.prod(latent[n].shape) for n in key], 1)

@@ -21,6 +21,7 @@ from zoo.core.problem import Data, Problem
 from zoo.core.randomness import seeded
 from zoo.core.sites import Site, is_improper, sites
 from zoo.core.tensors import parameters
+from zoo.infer.seeds import block_seed
 
 Draws = dict[str, Tensor]
 
@@ -61,7 +62,8 @@ def _drawn(problem: Problem, seed: int, count: int) -> tuple[Draws, Tensor]:
             f"site '{name}' has an improper prior (ImproperUniform), which cannot be drawn from. "
             "Give it a proper one (a wide Normal), or use nuts, which needs only the posterior to be proper."
         )
-    with seeded(seed, problem.tensor.device):
+    # Of its own: a prediction with the same seed must not draw its noise from the same numbers.
+    with seeded(block_seed(seed, 0, 0, "prior"), problem.tensor.device):
         draw = _at_once if _independent(problem, latent) else _one_by_one
         return draw(problem, latent, count)
 

@@ -28,6 +28,7 @@ from zoo.core.local import affordable_draws, local_sites
 from zoo.core.posterior import Posterior
 from zoo.core.problem import Data, Problem
 from zoo.core.randomness import seeded
+from zoo.core.sites import sites
 from zoo.infer.adam import schedule
 from zoo.infer.ascent import Climb, climb
 from zoo.infer.checkpoint import Checkpoint
@@ -142,7 +143,7 @@ def fit(
 def check(
     problem: Problem, lr: float, particles: int, batch_size: int | None, stop: str, gradient: str, noise_per: str | None
 ) -> None:
-    """ValueError for options out of range."""
+    """ValueError for options out of range, and for batches of data whose rows have no plate."""
     _check_gradient(gradient, noise_per)
     if not lr > 0:
         raise ValueError(f"lr must be positive, got {lr!r}. Try 0.01.")
@@ -157,6 +158,12 @@ def check(
     n = len(problem.data.x)
     if not 1 <= batch_size <= n:
         raise ValueError(f"batch_size must be between 1 and the {n} rows of the data, got {batch_size!r}.")
+    outside = [name for name, site in sites(problem).observed.items() if not site.local] if batch_size < n else []
+    if outside:  # it would count once instead of n / M times
+        raise ValueError(
+            f"batch_size={batch_size}: observed site '{outside[0]}' lies outside plate '{problem.names['plate']}', so "
+            "its rows cannot be weighted. Put it inside, or leave batch_size out."
+        )
 
 
 def _check_gradient(gradient: str, noise_per: str | None) -> None:
