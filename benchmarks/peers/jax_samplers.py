@@ -141,4 +141,4 @@ if __name__ == "__main__":
     args = parser.parse_args()
     draws, compiling, seconds, steps = RUNS[args.what](MODELS[args.problem], *data(args.data), args)
     np.savez(args.out, **{k: np.asarray(v, np.float32) for k, v in draws.items()})
-    print(json.dumps({"compile": compiling, "run": seconds, "steps": steps}))
+    print(json.dumps({"compile": max(0.0, compiling), "run": seconds, "steps": steps}))
