@@ -86,7 +86,7 @@ def rows(name: str, args: argparse.Namespace, folder: Path) -> Iterator[dict[str
     for side, method, command in sides:
         four = method.startswith("nuts") or (side, method) == ("BlackJAX", "mclmc")
         # NumPyro's takes a quarter of an hour there.
-        command = [*command, "--once"] if (side, method, name) == ("NumPyro", "nuts", "boston_bnn") else command
+        command = [*command, "--once"] if (side, name) == ("NumPyro", "boston_bnn") else command
         warmup, draws = (int(args.scale * size) for size in SIZES[name][0 if four else 1])
         found = _seeds(command, folder / f"{side}-{method}.npz", warmup, draws, args)
         row = {"problem": name, "side": side, "method": method, "threads": args.threads, "seeds": args.seeds, **found}
