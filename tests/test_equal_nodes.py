@@ -33,6 +33,14 @@ def test_other_arguments_are_other_operations() -> None:
     assert [o.dtype for o in out[:2]] == [torch.int64, torch.float32]
 
 
+def test_zero_and_minus_zero_are_two_numbers() -> None:
+    def function(x: Tensor) -> tuple[Tensor, Tensor]:
+        return torch.copysign(x, torch.full_like(x, 0.0)), torch.copysign(x, torch.full_like(x, -0.0))
+
+    _, (up, down) = _names(function, X)
+    torch.testing.assert_close(up, -down)
+
+
 def test_tensors_that_are_written_into_stay_apart() -> None:
     """Merged, both zeros would be the one that was filled."""
 

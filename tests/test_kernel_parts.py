@@ -21,6 +21,25 @@ from zoo.infer.kernels import mala, mh, sgld
 from zoo.infer.leapfrog import leapfrog
 from zoo.infer.mass import unit
 
+# -- points that are none ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["hmc", "nuts", "chees", "mclmc", "mclmc_unadjusted", "mala", "mh", "minibatch_mh"])
+@pytest.mark.parametrize("beyond", [math.inf, -math.inf, math.nan])
+def test_a_point_without_a_finite_density_is_no_draw(name: str, beyond: float) -> None:
+    """Of N(0, I) cut off at 1, where lp is +inf (an overflow, as of a Gamma near 0), -inf or NaN. Twin: not cut off."""
+    target, start = gaussian(torch.eye(2, dtype=torch.float64)), torch.zeros(50, 2, dtype=torch.float64)
+
+    def cut(q: Tensor, rows: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        lp, grad = target(q)
+        return torch.where(q[:, 0] > 1, beyond, lp), grad
+
+    own: dict[str, Any] = {"batch_size": 1} if name == "minibatch_mh" else {}
+    found, free = (march(name, start, one, 0.7, 40, n=3, **own).position[..., 0] for one in (cut, target))
+    assert float(found.max()) <= 1 < float(free.max())
+    assert bool((found[-1] != found[20]).any())  # and no chain stays for ever
+
+
 # -- acceptance ratios -------------------------------------------------------------------------------------
 
 

@@ -29,8 +29,9 @@ def merge_equal(graph: Graph) -> None:
         if node.op not in ("call_function", "get_attr") or _random(node):
             continue
         leaves, spec = pytree.tree_flatten((node.args, node.kwargs))
-        # True, 1 and 1.0 are equal and hash alike, but not to an operator.
-        key = node.op, node.target, tuple((type(leaf), leaf) for leaf in leaves), str(spec)
+        # True, 1 and 1.0 are equal and hash alike, but not to an operator; nor are 0.0 and -0.0.
+        said = tuple((type(leaf), repr(leaf) if isinstance(leaf, float) else leaf) for leaf in leaves)
+        key = node.op, node.target, said, str(spec)
         try:
             first = seen.setdefault(key, node)
         except TypeError:  # an argument that cannot be a key

@@ -126,6 +126,12 @@ def number(name: str, value: Any, low: float, high: float, usual: str) -> float:
     return float(value)
 
 
+def or_infinite(error: Tensor) -> Tensor:
+    """An energy error, +inf where it is no finite number: such a point, lp = +inf among them, is refused from any."""
+    # Told apart one by one: nan_to_num makes the largest finite number of an inf that it is told nothing of.
+    return torch.nan_to_num(error, nan=torch.inf, posinf=torch.inf, neginf=torch.inf)
+
+
 def where(mask: Tensor, new: Any, old: Tensor) -> Tensor:
     """`new` for the chains of the mask (chain,), `old` for the others; any trailing axes."""
     return torch.where(mask.reshape(-1, *[1] * (old.dim() - 1)), new, old)

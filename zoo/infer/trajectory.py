@@ -12,7 +12,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from .kernel import Draw, ValueAndGrad, where
+from .kernel import Draw, ValueAndGrad, or_infinite, where
 from .mass import Mass
 
 MAX_ENERGY_ERROR = 1000.0
@@ -133,7 +133,7 @@ def step(
     active = ~s.fresh
     at, lp = dynamics.integrate(s.at, value_and_grad, step_size, mass)
     energy = -lp + dynamics.kinetic(at[:, 1], mass)
-    error = torch.nan_to_num(energy - s.start_e[:, 1], nan=torch.inf)
+    error = or_infinite(energy - s.start_e[:, 1])
     s = s._replace(
         at=where(active, at, s.at), steps=s.steps + active, diverged=s.diverged | (active & (error > MAX_ENERGY_ERROR))
     )

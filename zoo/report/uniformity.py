@@ -114,7 +114,7 @@ def _statistic(seen: NDArray[np.int64], expected: Array) -> Array:
 
 
 def chi_square(ranks: ArrayLike, most: int, simulations: int = SIMULATIONS) -> tuple[float, float]:
-    """X and its p by simulation: exact for any n, where the law of the table is not.
+    """X and its p by simulation: right for any n, where the law of the table is not, to 1 / sqrt(simulations p).
 
     Args:
         ranks: (n,) whole numbers from 0 to L.

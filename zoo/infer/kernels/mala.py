@@ -23,7 +23,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from zoo.infer.kernel import Draw, Setup, ValueAndGrad, one_step, where
+from zoo.infer.kernel import Draw, Setup, ValueAndGrad, one_step, or_infinite, where
 from zoo.infer.kernels import chees
 from zoo.infer.mass import Mass, slope, spread, whitened
 
@@ -104,7 +104,7 @@ def step(
     position = s.position + spread(drift, mass)
     lp, grad = value_and_grad(position)
     old = (s.position, s.lp, s.grad)
-    change = torch.nan_to_num(log_ratio(old, (position, lp, grad), step_size, mass), nan=-torch.inf)
+    change = -or_infinite(-log_ratio(old, (position, lp, grad), step_size, mass))
     chance = change.clamp(max=0).exp()
     take = active & (noise["uniform"][index, row] < chance)
     s = State(

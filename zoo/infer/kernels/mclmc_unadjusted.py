@@ -21,7 +21,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from zoo.infer.kernel import Draw, Setup, ValueAndGrad, number, one_step, where
+from zoo.infer.kernel import Draw, Setup, ValueAndGrad, number, one_step, or_infinite, where
 from zoo.infer.kernels import chees
 from zoo.infer.kernels.mclmc import CHAINS, LEAST_CHAINS, check_dim, first_step, integrate, kinetic
 from zoo.infer.mass import Mass
@@ -99,7 +99,7 @@ def step(
     index = s.completed.clamp(max=noise["turn"].shape[0] - 1)
     active = s.completed < stop
     at, lp = integrate(s.at, value_and_grad, step_size, mass)
-    error = torch.nan_to_num(-lp + kinetic(at[:, 1], mass) + s.lp, nan=torch.inf)
+    error = or_infinite(-lp + kinetic(at[:, 1], mass) + s.lp)
     good = error.abs() < MAX_ENERGY_ERROR
     at = where(good, at, s.at * s.at.new_tensor([1.0, -1.0, 1.0])[:, None])
     nu = ((torch.exp(2 * step_size / length.to(step_size)) - 1) / at.shape[2]).sqrt()

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from zoo.infer.kernel import Draw, Setup, ValueAndGrad, one_step, where
+from zoo.infer.kernel import Draw, Setup, ValueAndGrad, one_step, or_infinite, where
 from zoo.infer.mass import Mass, spread
 
 TARGET_ACCEPT = 0.234
@@ -86,7 +86,7 @@ def step(
     active = s.completed < stop
     position = s.position + step_size * spread(noise["proposal"][index, row], mass)
     lp, _ = value_and_grad(position)
-    lp = torch.nan_to_num(lp, nan=-torch.inf)
+    lp = -or_infinite(-lp)
     chance = log_ratio(s.lp, lp).clamp(max=0).exp()
     take = active & (noise["uniform"][index, row] < chance)
     s = State(where(take, position, s.position), torch.where(take, lp, s.lp), s.completed + active)

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from zoo.infer.kernel import Draw, Setup, ValueAndGrad, batch_noise, one_step, where
+from zoo.infer.kernel import Draw, Setup, ValueAndGrad, batch_noise, one_step, or_infinite, where
 from zoo.infer.leapfrog import leapfrog
 from zoo.infer.mass import Mass, kinetic
 from zoo.infer.mass import momentum as momentum_of
@@ -111,7 +111,7 @@ def step(
         at, _ = leapfrog(at, lambda q, batch=rows[:, i]: value_and_grad(q, batch), step_size, mass)
     lp = value_and_grad(at[:, 0])[0]
     before, after = -s.lp + kinetic(p, mass), -lp + kinetic(at[:, 1], mass)
-    error = torch.nan_to_num(after - before, nan=torch.inf)
+    error = or_infinite(after - before)
     chance = (-error).clamp(max=0).exp()
     take = active & ((noise["uniform"][index, row] < chance) | (always & torch.isfinite(error)))
     s = State(where(take, at[:, 0], s.position), torch.where(take, lp, s.lp), s.completed + active)

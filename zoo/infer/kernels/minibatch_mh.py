@@ -15,7 +15,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from zoo.infer.kernel import Draw, Setup, ValueAndGrad, batch_noise, one_step, where
+from zoo.infer.kernel import Draw, Setup, ValueAndGrad, batch_noise, one_step, or_infinite, where
 from zoo.infer.kernels import mh
 from zoo.infer.kernels.mh import State, first_step, init, log_ratio, position_of
 from zoo.infer.mass import Mass, spread
@@ -55,7 +55,7 @@ def step(
     rows = noise["rows"][index, row]
     position = s.position + step_size * spread(noise["proposal"][index, row], mass)
     old, new = value_and_grad(s.position, rows)[0], value_and_grad(position, rows)[0]
-    chance = torch.nan_to_num(log_ratio(old, new), nan=-torch.inf).clamp(max=0).exp()
+    chance = (-or_infinite(-log_ratio(old, new))).clamp(max=0).exp()
     take = active & (noise["uniform"][index, row] < chance)
     s = State(where(take, position, s.position), torch.where(take, new, old), s.completed + active)
     return s, one_step(active, s.completed, s.position, s.lp, chance, ~active & active, -s.lp)

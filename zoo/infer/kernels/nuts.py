@@ -23,7 +23,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from zoo.infer.kernel import Draw, Setup, ValueAndGrad, where
+from zoo.infer.kernel import Draw, Setup, ValueAndGrad, or_infinite, where
 from zoo.infer.leapfrog import leapfrog
 from zoo.infer.mass import Mass, kinetic, velocity
 from zoo.infer.mass import momentum as momentum_of
@@ -155,7 +155,7 @@ def _begin_half(s: State, choice: Tensor) -> State:
 def _add_leaf(s: State, at: Tensor, lp: Tensor, mass: Mass, active: Tensor) -> tuple[State, Tensor]:
     """Adds the leaf `at` to the half: its weight, the multinomial choice; also returns who diverged."""
     energy = -lp + kinetic(at[:, 1], mass)
-    error = torch.nan_to_num(energy - s.energy_0, nan=torch.inf)
+    error = or_infinite(energy - s.energy_0)
     weight = torch.where(torch.isfinite(error), -error, -torch.inf)
     total = torch.logaddexp(s.weights[:, 1], weight)
     chance = torch.where(weight == -torch.inf, 0.0, (weight - total).exp())
