@@ -219,7 +219,7 @@ def flag(fit: Posterior) -> str:
 
 
 def _simulations(count: int, alpha: float) -> int:
-    """Sets of ranks to simulate: Holm's first limit, alpha / (2 count), is then known to a tenth (100 sets lie above)."""
+    """Sets of ranks to simulate: Holm's first limit, alpha / (2 count), is known to a tenth (100 lie above)."""
     return max(SIMULATIONS, int(200 * count / alpha))
 
 
