@@ -79,7 +79,7 @@ def observed_values(problem: Problem) -> dict[str, torch.Tensor]:
     y = problem.names["y"] if len(seen) != 1 else next(iter(seen))
 
     def original(message: Any) -> torch.Tensor:
-        return units.targets(units.of(problem.data, _base(message["fn"])), message["value"])
+        return units.targets(units.of(problem.data, units.family_of(message["fn"])), message["value"])
 
     return {n: original(m) if n == y else m["value"] for n, m in seen.items()}
 
@@ -90,10 +90,6 @@ def _trace(problem: Problem, values: dict[str, torch.Tensor]) -> Record:
         with Values(values):
             problem.model(*args, **kwargs)
     return record
-
-
-def _base(fn: Any) -> str:
-    return type(units.base(fn)).__name__
 
 
 def _is_bounded(fn: Any) -> bool:
