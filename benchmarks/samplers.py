@@ -7,12 +7,12 @@ python benchmarks/samplers.py --peer peers/bin/python --save docs/samplers  # do
 A whole run takes hours: what is saved is added to what the .json of the same machine has, row by row, so that a run may
 be of one problem (`--problems logistic`) or a few samplers (`--methods chees --peers nuts`).
 
-The same float32 data for all; every run in a process of its own; compiling is a column apart and no part of the rate
-(JAX's sides compile in a first run and are timed in a second); ESS of all by one function from saved draws: the least
-of f at the data and of log noise; medians over seeds. Stock Pyro takes hours: its figure, made where NumPyro's NUTS is
+The same float32 data for all; every run in a process of its own; compiling is a column apart and no part of the rate,
+warm-up is (JAX's sides are compiled ahead of their runs); ESS of all by one function from saved draws: the least of f
+at the data and of log noise; medians over seeds. Stock Pyro takes hours: its figure, made where NumPyro's NUTS is
 measured, is the ESS a step of that, the same sampler in the same coordinates, over stock's seconds a step. `mclmc` of
 BlackJAX has no Metropolis step and a bias; the zoo's has one and none. On the networks the zoo's samplers have
-mass="prior" (BlackJAX's ChEES the unit mass).
+mass="prior", BlackJAX's ChEES the unit mass or a learned one.
 """
 
 from __future__ import annotations
@@ -31,7 +31,10 @@ from side import machine, measure, medians
 
 HERE = Path(__file__).parent
 OWN = {"nuts": {"chains": 4}, "chees": {"chains": 16}, "mclmc": {"chains": 16}}
-PEERS = {"nuts": "NumPyro", "nuts_parallel": "NumPyro", "chees": "BlackJAX", "mclmc": "BlackJAX"}
+PEERS = {
+    "nuts": "NumPyro", "nuts_parallel": "NumPyro", "chees": "BlackJAX", "chees_diagonal": "BlackJAX",
+    "mclmc": "BlackJAX",
+}  # fmt: skip
 # A network's weights have the prior's scale in every direction but a few, and chains then start in its units.
 MASS = {"lecture_bnn": {"mass": "prior"}, "boston_bnn": {"mass": "prior"}}
 # (warmup, draws) of samplers with four chains, and of those with sixteen.
@@ -53,8 +56,7 @@ def own(name: str, method: str, out: str, warmup: int, draws: int, seed: int) ->
     fit = zoo.run(problem(name), method, warmup=warmup, draws=draws, seed=seed, progress=False, **options)
     saved = {"f": fit.predict()["f"].numpy(), **({"noise": fit.draws["noise"].numpy()} if "noise" in fit.draws else {})}
     np.savez(out, **saved)
-    run = fit.seconds["warmup"] + fit.seconds["sample"]
-    return {"compile": fit.seconds["compile"], "run": run, "steps": float(fit.stats["steps"].double().mean())}
+    return {**fit.seconds, "steps": float(fit.stats["steps"].double().mean())}
 
 
 def stock(name: str, seconds: float = 30.0) -> dict[str, float]:
@@ -85,8 +87,6 @@ def rows(name: str, args: argparse.Namespace, folder: Path) -> Iterator[dict[str
         sides += [(PEERS[m], m, [*script, m, name, str(data)]) for m in args.peers.split(",") if m]
     for side, method, command in sides:
         four = method.startswith("nuts") or (side, method) == ("BlackJAX", "mclmc")
-        # NumPyro's takes a quarter of an hour there.
-        command = [*command, "--once"] if (side, name) == ("NumPyro", "boston_bnn") else command
         warmup, draws = (int(args.scale * size) for size in SIZES[name][0 if four else 1])
         found = _seeds(command, folder / f"{side}-{method}.npz", warmup, draws, args)
         row = {"problem": name, "side": side, "method": method, "threads": args.threads, "seeds": args.seeds, **found}
@@ -103,17 +103,22 @@ def _seeds(command: list[str], out: Path, warmup: int, draws: int, args: argpars
         size = ["--warmup", str(warmup), "--draws", str(draws), "--seed", str(seed)]
         one = measure([*command, str(out), *size], args.threads)
         ess = least_ess(out)
-        seen.append({**one, "ess": ess, "rate": ess / one["run"]})
+        seen.append({**one, "ess": ess, "rate": ess / (one["warmup"] + one["sample"])})
     return {"iterations": warmup + draws, **medians(seen)}
 
 
 def _stock_row(nuts: dict[str, Any], step: float) -> dict[str, Any]:
     """ESS a leapfrog step of NumPyro's NUTS over stock's seconds a step, four chains one after another."""
-    run = 4 * nuts["iterations"] * nuts["steps"] * step
-    return {**nuts, "side": "Pyro (extrapolated)", "compile": 0.0, "run": run, "rate": nuts["ess"] / run}
+    half = 2 * nuts["iterations"] * nuts["steps"] * step
+    found = {"compile": 0.0, "warmup": half, "sample": half, "rate": nuts["ess"] / (2 * half)}
+    return {**nuts, "side": "Pyro (extrapolated)", **found}
 
 
-COLUMNS = ("problem", "sampler", "iterations", "compile s", "run s", "steps a draw", "least ESS", "ESS/s", "seeds")
+COLUMNS = (
+    "problem", "sampler", "iterations", "compile s", "warm-up s", "sampling s", "steps a draw", "least ESS", "ESS/s",
+    "seeds",
+)  # fmt: skip
+NUMBERS = ("iterations", "compile", "warmup", "sample", "steps", "ess", "rate")
 HEAD = f"| {' | '.join(COLUMNS)} |\n{'|---' * len(COLUMNS)}|"
 WORDS = """Made by `python benchmarks/samplers.py`, which says how; medians over seeds. Iterations are those of a
 chain, warm-up and draws together, half and half. lecture_bnn: 1-50-1, 100 rows; logistic: 24 columns and an intercept,
@@ -123,7 +128,7 @@ MODES = {1: "One thread each", 0: "Threads as each side chooses"}
 
 def line(row: dict[str, Any]) -> str:
     """A row of the table."""
-    numbers = " | ".join(f"{row[key]:.4g}" for key in ("iterations", "compile", "run", "steps", "ess", "rate"))
+    numbers = " | ".join(f"{row[key]:.4g}" for key in NUMBERS)
     return f"| `{row['problem']}` | {row['side']} {row['method']} | {numbers} | {row['seeds']} |"
 
 

@@ -17,6 +17,7 @@ from tests.checkpoint_runs import after_calls, kept, same, small, stops, to_the_
 from zoo.infer import adapt, march, sampling, warmup
 from zoo.infer.kernels import chees
 from zoo.infer.noise import BLOCK
+from zoo.infer.stream import CAP, every, stride
 
 SHORT = {"max_steps": 4}
 # kernel: its own options, kept short; calls of stop (one a step of the chains) between two stops.
@@ -270,3 +271,18 @@ def test_compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert sessions > 1
     assert pieces.settings["engine"] == "compiled"
     assert same(uninterrupted, pieces)
+
+
+def test_more_draws_than_memory_is_meant_for_are_told_of_the_disk(caplog: pytest.LogCaptureFixture) -> None:
+    assert stride(CAP, has_files=False) == 1
+    assert not caplog.messages
+    assert stride(CAP + 1, has_files=False) == 1
+    assert "with checkpoint='DIR' they would be on the disk" in caplog.text
+
+
+def test_thinned_draws_keep_no_others_alive() -> None:
+    """A view of every 64th of a block would keep all of it until the run ends."""
+    rows = {"position": torch.zeros(2, BLOCK, 5)}
+    kept_rows = every(rows, BLOCK, 0)["position"]
+    assert kept_rows.untyped_storage().nbytes() == 2 * 5 * 4
+    assert rows["position"][:, 63::64].untyped_storage().nbytes() == 2 * BLOCK * 5 * 4  # the twin

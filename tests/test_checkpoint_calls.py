@@ -122,7 +122,11 @@ def test_ctrl_c_while_it_compiles_decides_no_engine(
         )
     assert not (tmp_path / "run" / STATE).exists()
     monkeypatch.setattr(graph, "_kept", failing(lambda: None))
-    assert kept(tmp_path / "other", method, **options).settings["engine"] == "eager"
+    failed = kept(tmp_path / "other", method, **options)
+    assert failed.settings["engine"] == "eager"
+    # A run that goes on would be driven by the eager engine from its first step: so must this one be.
+    eager = kept(tmp_path / "eager", method, **(options | {"engine": "eager"}))
+    assert torch.equal(failed.draws["w"], eager.draws["w"])
 
 
 @pytest.mark.parametrize("options", [{"max_seconds": 1e3}, {"thin": None, "seed": 0, "chains": None}, {"draws": 9}])

@@ -64,6 +64,40 @@ def test_equals_pyros_trace_plus_jacobians(case) -> None:
     torch.testing.assert_close(target.log_prob(position), torch.stack(right).to(F64), rtol=1e-9, atol=1e-9)
 
 
+EVERY_CASE = pytest.mark.parametrize("case", cases.CASES, ids=[case.id for case in cases.CASES])
+
+
+@EVERY_CASE
+def test_a_model_with_options_is_pyros_trace_at_100_points(case) -> None:
+    """Each line of the table. Twin: each point's value beside the point before it."""
+    target = density(cases.problem(case).to(dtype=F64))
+    position = _positions(target, 100)
+    latent = target.sites.latent
+    with pyro.validation_enabled(False):
+        right = [reference(target.problem, target.blocks, latent, u, by_autograd=False) for u in position]
+    seen, right = target.log_prob(position), torch.stack(right).to(F64)
+    assert right.isfinite().all()
+    torch.testing.assert_close(seen, right, rtol=1e-9, atol=1e-9)
+    assert not torch.isclose(seen, right.roll(1), rtol=1e-9, atol=1e-9).any()
+
+
+@pytest.mark.slow
+@EVERY_CASE
+def test_gradients_of_a_model_with_options_are_pyros_at_100_points(case) -> None:
+    """Of both engines. Twin: each point's gradient beside the point before it."""
+    eager, loop = (density(cases.problem(case).to(dtype=F64), engine) for engine in ("eager", "loop"))
+    position = _positions(eager, 100)
+    point = position.clone().requires_grad_(True)
+    with pyro.validation_enabled(False):
+        parts = [reference(eager.problem, eager.blocks, eager.sites.latent, u, by_autograd=False) for u in point]
+    (right,) = torch.autograd.grad(torch.stack(parts).sum(), point)
+    for target in (eager, loop):
+        value, grad = target.value_and_grad(position)
+        torch.testing.assert_close(value, torch.stack(parts).detach().to(F64), rtol=1e-9, atol=1e-9)
+        torch.testing.assert_close(grad, right, rtol=1e-9, atol=1e-9)
+        assert not torch.isclose(grad, right.roll(1, 0), rtol=1e-9, atol=1e-9).all(-1).any()
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_gradient_is_autograds_and_engines_agree(case) -> None:
     eager, loop = density(CASES[case](), "eager"), density(CASES[case](), "loop")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+from types import SimpleNamespace
+from typing import Any
 
 import pyro
 import pyro.distributions as dist
@@ -10,7 +12,7 @@ import pytest
 import torch
 
 import zoo
-from zoo.infer import engine
+from zoo.infer import chains, engine
 from zoo.infer.density import density
 from zoo.infer.engine import choose_engine
 from zoo.infer.graph import compile_graph, trace
@@ -59,17 +61,92 @@ def test_loop_is_eager() -> None:
         torch.testing.assert_close(loop.draws[name], value, rtol=1e-6, atol=1e-8)
 
 
-def test_the_rule_of_auto() -> None:
-    target = density(zoo.load("logistic_regression", n=10))
-    assert choose_engine("auto", target, 399) == "eager"
-    assert choose_engine("auto", target, 400) == "compiled"
-    with pytest.raises(ValueError, match="engine must be one of"):
-        choose_engine("fast", target, 10)
+def sized(dim: int, engine: str = "eager", device: str = "cpu") -> Any:
+    """What the rule of "auto" looks at of a density."""
+    problem = SimpleNamespace(name="sized")
+    return SimpleNamespace(dim=dim, engine=engine, device=torch.device(device), problem=problem)
+
+
+def compiler(monkeypatch: pytest.MonkeyPatch, there: bool) -> None:
+    monkeypatch.setattr(engine, "has_compiler", lambda device: there)
+
+
+RULE = [
+    (399, 1, "eager"),
+    (400, 1, "compiled"),
+    (399, 50, "eager"),  # 19,950 iterations x coordinates
+    (400, 49, "compiled"),
+    (100, 199, "eager"),
+    (100, 200, "compiled"),
+    (1, 19_999, "eager"),
+    (1, 20_000, "compiled"),
+    (1, 50_000, "compiled"),
+    (1, 50_001, "eager"),
+    (400, 50_000, "compiled"),
+    (400, 50_001, "eager"),
+    (10**6, 50_001, "eager"),
+]
+
+
+@pytest.mark.parametrize(("iterations", "dim", "right"), RULE)
+def test_the_rule_of_auto(iterations: int, dim: int, right: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """400 iterations, or 20,000 iterations x coordinates, of at most 50,000 coordinates. Twin: without a compiler."""
+    compiler(monkeypatch, True)
+    assert choose_engine("auto", sized(dim), iterations) == right
+    compiler(monkeypatch, False)
+    assert choose_engine("auto", sized(dim), iterations) == "eager"
+
+
+@pytest.mark.parametrize("there", [True, False], ids=["compiler", "no compiler"])
+def test_an_engine_that_is_named_is_taken(there: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Against the rule's advice, both ways; what does not vectorise runs chain by chain, or says that it has to."""
+    compiler(monkeypatch, there)
+    for name in ("compiled", "eager", "loop", "pyro"):
+        assert choose_engine(name, sized(1), 1) == choose_engine(name, sized(50_001), 10**6) == name
+    for name in ("auto", "loop"):
+        assert choose_engine(name, sized(1, "loop"), 10**6) == "loop"
+    for name in ("compiled", "eager"):
+        with pytest.raises(ValueError, match=f"engine '{name}' needs a model that vectorises over chains; 'sized'"):
+            choose_engine(name, sized(1, "loop"), 400)
+    with pytest.raises(ValueError, match="engine must be one of auto, compiled, eager, loop, pyro, got 'fast'"):
+        choose_engine("fast", sized(1), 10)
+
+
+def test_a_compiler_is_one_that_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By any of three names; CUDA brings its own. Twin: none of them."""
+    for name in ("c++", "g++", "clang++"):
+        monkeypatch.setattr(engine.shutil, "which", lambda asked, name=name: "/bin/c" if asked == name else None)
+        assert engine.has_compiler(torch.device("cpu"))
+    monkeypatch.setattr(engine.shutil, "which", lambda asked: None)
+    assert not engine.has_compiler(torch.device("cpu"))
+    assert engine.has_compiler(torch.device("cuda"))
+
+
+def test_a_samplers_iterations_are_warmup_and_thinned_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    """100 + 150 x 2 = 400. Twins: one of warm-up fewer; no compiler."""
+
+    class Asked(Exception):
+        pass
+
+    def asked(warmup: int, **options: Any) -> str:
+        with pytest.raises(Asked) as found:
+            zoo.run(problem, "nuts", warmup=warmup, draws=150, thin=2, progress=False, **options)
+        return str(found.value)
+
+    def put_on(engine: str, run: Any) -> None:
+        raise Asked(engine)
+
+    problem = zoo.load("logistic_regression", n=10)
+    monkeypatch.setattr(chains, "put_on", put_on)
+    compiler(monkeypatch, True)
+    assert (asked(100), asked(99), asked(100, engine="eager")) == ("compiled", "eager", "eager")
+    compiler(monkeypatch, False)
+    assert (asked(100), asked(100, engine="compiled")) == ("eager", "compiled")
 
 
 def test_a_network_is_compiled_for_fewer_iterations(monkeypatch: pytest.MonkeyPatch) -> None:
     """152 weights take up to 1,023 gradients an iteration. Twin: two coordinates."""
-    monkeypatch.setattr(engine, "has_compiler", lambda device: True)
+    compiler(monkeypatch, True)
     wide, small = density(zoo.load("bnn_regression")), density(zoo.load("linear_regression"))
     assert choose_engine("auto", wide, 131) == "eager"
     assert choose_engine("auto", wide, 132) == "compiled"

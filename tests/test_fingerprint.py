@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import importlib
 import math
 import subprocess
 import sys
+import threading
+import types
 from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pyro
 import pyro.distributions as dist
 import pytest
@@ -23,6 +30,7 @@ from torch import Tensor
 import zoo
 from tests.checkpoint_runs import kept, line, same, small
 from tests.refusals import refused
+from zoo.infer.call import _said
 from zoo.infer.fingerprint import fingerprint
 
 SCALE = 2.0
@@ -99,6 +107,13 @@ def kind(depth: int, base: type = object) -> type:
     return type("Kind", (base,), {"SIZES": (depth, 2), "__module__": __name__})
 
 
+@dataclasses.dataclass(slots=True)
+class Slots:
+    """An object without a `__dict__`."""
+
+    depth: int
+
+
 PAIRS: dict[str, tuple[Any, Any, bool]] = {
     "int and float": (1, 1.0, False),
     "order of a dict": ({"a": 1, "b": 2}, {"b": 2, "a": 1}, True),
@@ -158,6 +173,15 @@ PAIRS: dict[str, tuple[Any, Any, bool]] = {
     "a number that was expanded": (torch.ones(1).expand(1, 1), torch.ones(1, 1), True),
     "a module's weights": (torch.nn.Linear(2, 1), torch.nn.Linear(2, 1), False),
     "library functions": (torch.tanh, torch.sigmoid, False),
+    "slots": (closing(Slots(1)), closing(Slots(2)), False),
+    "the same slots": (closing(Slots(1)), closing(Slots(1)), True),
+    "fractions": (Fraction(1, 2), Fraction(1, 4), False),
+    "decimals": (Decimal("0.1"), Decimal("0.2"), False),
+    "ranges": (range(3), range(4), False),
+    "tables": (pd.DataFrame({"a": [1.0, 2.0]}), pd.DataFrame({"a": [1.0, 3.0]}), False),
+    "the same table": (pd.DataFrame({"a": [1.0, 2.0]}), pd.DataFrame({"a": [1.0, 2.0]}), True),
+    "texts": (np.array(["a", "b"]), np.array(["a", "c"]), False),
+    "locks, which have no value": (closing(threading.Lock()), closing(threading.Lock()), True),
     "sets": ({1, 2, 3}, {3, 2, 1}, True),
     "empty": (torch.empty(0), torch.empty(0), True),
 }
@@ -188,6 +212,30 @@ def test_a_fingerprint_sees_what_inner_functions_name_and_no_attributes(monkeypa
     assert fingerprint(nested) == before
     monkeypatch.setitem(globals(), "SCALE", 3.0)
     assert fingerprint(nested) != before
+
+
+helpers = types.ModuleType("helpers")
+
+
+def by_a_module(x: float) -> Any:
+    return helpers.scaled(x) + math.sqrt(x)  # type: ignore[attr-defined]
+
+
+def test_a_fingerprint_sees_what_a_function_takes_from_a_module_of_the_users(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(helpers, "scaled", scaled, raising=False)
+    monkeypatch.setattr(helpers, "unnamed", scaled, raising=False)
+    before = fingerprint(by_a_module)
+    monkeypatch.setattr(helpers, "unnamed", summed)
+    assert fingerprint(by_a_module) == before
+    monkeypatch.setattr(helpers, "scaled", lambda x: 2 * x)
+    assert fingerprint(by_a_module) != before
+
+
+def test_numbers_and_arrays_of_numpy_are_the_same_call_once_they_were_in_a_file() -> None:
+    """`zoo resume` reads them back as Python's numbers and as tensors."""
+    assert _said(np.int64(5)) == _said(5)
+    assert _said([np.float64(0.5)]) == _said((0.5,))
+    assert _said(np.ones(3)) == _said(torch.ones(3, dtype=torch.float64)) != _said(np.zeros(3))
 
 
 def test_a_function_that_calls_itself_has_a_fingerprint() -> None:

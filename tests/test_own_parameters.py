@@ -17,6 +17,7 @@ import zoo
 from tests import own_models as own
 from tests.refusals import refused
 from zoo.core import points
+from zoo.infer import engine
 
 
 def level(y: Tensor) -> None:
@@ -131,8 +132,27 @@ def test_parameters_that_nothing_can_reach(caplog) -> None:
         assert zoo.run(zoo.Problem("net", closed_over, {"y": own.Y}), "map").ok
     assert "held where they are" in caplog.text
     assert not points.hidden(zoo.Problem("level", level, {"y": own.Y}))
+    fit = zoo.run(zoo.Problem("net", closed_over, {"y": own.Y}), "nuts", warmup=20, draws=8, engine="eager")
+    assert not fit.draws["mu"].requires_grad
     net.float()
     refused(lambda: zoo.run(zoo.Problem("net", closed_over, {"y": own.Y.float()}), "map"), "float64", r"\.double\(\)")
+
+
+def test_a_compiled_step_holds_them_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As far as its graph: none of what a run keeps has a history of gradients."""
+    net = nn.Linear(1, 1).double()
+
+    def closed_over(y: Tensor) -> None:
+        mu = pyro.sample("mu", dist.Normal(y.new_zeros(()), 1.0))
+        pyro.sample("y", dist.Normal(net(mu[None]), 1.0).expand(y.shape), obs=y)
+
+    made = list[Tensor]()
+    monkeypatch.setattr(engine, "compile_in_place", lambda function, own, given: made.extend(own) or 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        zoo.run(zoo.Problem("net", closed_over, {"y": own.Y}), "nuts", warmup=20, draws=8, engine="compiled")
+    assert made
+    assert not any(tensor.requires_grad for tensor in made)
+    assert net.weight.requires_grad
 
 
 def test_check_names_parameters() -> None:

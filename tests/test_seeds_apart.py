@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import threading
+import time
 from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
 
 import zoo
 from zoo.core import computed, predictive, randomness, sites, stable
@@ -95,3 +98,24 @@ def test_what_looks_at_a_model_keeps_the_generators_of_its_device(monkeypatch: p
     for module in (sites, stable, computed):
         assert "untouched(problem.tensor.device)" in inspect.getsource(module)
         assert "fork_rng" not in inspect.getsource(module)
+
+
+def test_blocks_of_two_threads_wait_for_each_other() -> None:
+    """A seed set between another's seed and its draws would decide them, and be what is put back."""
+    before, right, found = torch.get_rng_state(), dict[int, Tensor](), dict[int, Tensor]()
+
+    def draw(seed: int, into: dict[int, Tensor]) -> None:
+        with randomness.seeded(seed):
+            time.sleep(0.02)
+            into[seed] = torch.randn(3)
+            time.sleep(0.02)
+
+    for seed in range(6):
+        draw(seed, right)
+    threads = [threading.Thread(target=draw, args=(seed, found)) for seed in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all(torch.equal(right[seed], found[seed]) for seed in range(6))
+    assert torch.equal(torch.get_rng_state(), before)

@@ -1,21 +1,18 @@
 """A sampler of NumPyro or BlackJAX on one of the problems: saves f and noise, prints seconds as JSON.
 
-Everything is compiled by a first run and timed in a second with the same key; nuts with --once runs for one iteration,
-and then in full, less the seconds of the first, which compiled as much. nuts: NumPyro's, four chains, vectorised
-or (nuts_parallel) a host device each. chees: BlackJAX's, 16 chains, trajectory length learned across them. mclmc:
-BlackJAX's microcanonical sampler without a Metropolis step, four chains, which leaves a bias.
+Warm-up and sampling are compiled ahead and then run once each; seconds are of compiling and of both. (NumPyro's
+`mcmc.run` outside of `jax.jit` compiles anew at each call: seconds that are no part of its sampler's.) nuts: NumPyro's,
+four chains, vectorised or (nuts_parallel) a host device each. chees: BlackJAX's, 16 chains, trajectory length learned
+across them (chees_diagonal: a mass, too). mclmc: BlackJAX's microcanonical sampler without a Metropolis step, four
+chains, which leaves a bias.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 import time
-
-if "nuts_parallel" in sys.argv:  # before jax is imported
-    os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=4"
 
 import jax
 import jax.numpy as jnp
@@ -25,6 +22,9 @@ from numpyro.infer import MCMC, NUTS
 from numpyro.infer.util import initialize_model
 from numpyro_models import MODELS, data
 
+if "nuts_parallel" in sys.argv:  # before a device is asked for
+    jax.config.update("jax_num_cpu_devices", 4)
+
 CHEES_CHAINS, MCLMC_CHAINS, MCLMC_STEPS = 16, 4, 100
 
 
@@ -33,6 +33,13 @@ def timed(call):
     begun = time.perf_counter()
     out = jax.block_until_ready(call())
     return out, time.perf_counter() - begun
+
+
+def ahead(function, *args):
+    """(what a function returns, seconds to compile it, seconds to run it)."""
+    compiled, compiling = timed(lambda: jax.jit(function).lower(*args).compile())
+    out, running = timed(lambda: compiled(*args))
+    return out, compiling, running
 
 
 def target(model, x, y):
@@ -54,21 +61,24 @@ def target(model, x, y):
 def nuts(model, x, y, args):
     """Four chains of NumPyro's NUTS."""
     method = "parallel" if args.what == "nuts_parallel" else "vectorized"
+    kept = {"num_warmup": args.warmup, "num_samples": args.draws, "num_chains": 4}
+    mcmc, fields = MCMC(NUTS(model), chain_method=method, progress_bar=False, **kept), ("num_steps",)
 
-    def sampler(warmup, count):
-        kept = {"num_warmup": warmup, "num_samples": count, "num_chains": 4}
-        return MCMC(NUTS(model), chain_method=method, progress_bar=False, **kept)
+    def warm(key):
+        mcmc.post_warmup_state = None
+        mcmc.warmup(key, x, y, extra_fields=fields)
+        return mcmc.post_warmup_state
 
-    def call(mcmc):
-        mcmc.run(jax.random.PRNGKey(args.seed), x, y, extra_fields=("num_steps",))
-        return mcmc.get_samples(group_by_chain=True)
+    def sample(key, state):
+        mcmc.post_warmup_state = state
+        mcmc.run(key, x, y, extra_fields=fields)
+        return mcmc.get_samples(group_by_chain=True), mcmc.get_extra_fields(group_by_chain=True)["num_steps"]
 
-    full = sampler(args.warmup, args.draws)
-    _, first = timed(lambda: call(sampler(1, 1) if args.once else full))
-    draws, second = timed(lambda: call(full))
-    steps = np.asarray(full.get_extra_fields(group_by_chain=True)["num_steps"])
-    compiling, run = (first, second - first) if args.once else (first - second, second)
-    return {k: draws[k] for k in ("f", "noise") if k in draws}, compiling, run, float(steps.mean())
+    key = jax.random.PRNGKey(args.seed)
+    state, first, warming = ahead(warm, key)
+    (draws, steps), second, sampling = ahead(sample, key, state)
+    kept = {name: draws[name] for name in ("f", "noise") if name in draws}
+    return kept, (first + second, warming, sampling), float(steps.mean())
 
 
 def chees(model, x, y, args):
@@ -77,24 +87,29 @@ def chees(model, x, y, args):
     import optax
 
     density, starts, outputs = target(model, x, y)
-    adapt = blackjax.chees_adaptation(density, CHEES_CHAINS, mass_matrix_estimation=args.mass)
+    mass = "diagonal" if args.what == "chees_diagonal" else None
+    adapt, functions = blackjax.chees_adaptation(density, CHEES_CHAINS, mass_matrix_estimation=mass), {}
 
-    @jax.jit
-    def whole():
-        warm_key, run_key = jax.random.split(jax.random.PRNGKey(args.seed))
-        start, rate = starts(warm_key, CHEES_CHAINS), optax.adam(0.05)
-        (state, found), _ = adapt.run(warm_key, start, 0.1, rate, args.warmup, max_sampling_steps=args.draws)
-        step = blackjax.dynamic_hmc(density, **found).step
+    def warm(key):
+        start, rate = starts(key, CHEES_CHAINS), optax.adam(0.05)
+        (state, found), _ = adapt.run(key, start, 0.1, rate, args.warmup, max_sampling_steps=args.draws)
+        functions.update({name: value for name, value in found.items() if callable(value)})
+        return state, {name: value for name, value in found.items() if not callable(value)}
+
+    def sample(key, state, found):
+        step = blackjax.dynamic_hmc(density, **found, **functions).step
 
         def one(carry, key):
             after, info = jax.vmap(step)(jax.random.split(key, CHEES_CHAINS), carry)
             return after, (jax.vmap(outputs)(after.position), info.num_integration_steps)
 
-        _, (kept, steps) = jax.lax.scan(one, state, jax.random.split(run_key, args.draws))
+        _, (kept, steps) = jax.lax.scan(one, state, jax.random.split(key, args.draws))
         return {k: jnp.swapaxes(v, 0, 1) for k, v in kept.items()}, steps
 
-    (_, first), ((draws, steps), second) = timed(whole), timed(whole)
-    return draws, first - second, second, float(steps.mean())
+    warm_key, run_key = jax.random.split(jax.random.PRNGKey(args.seed))
+    learned, first, warming = ahead(warm, warm_key)
+    (draws, steps), second, sampling = ahead(sample, run_key, *learned)
+    return draws, (first + second, warming, sampling), float(steps.mean())
 
 
 def mclmc(model, x, y, args):
@@ -102,14 +117,15 @@ def mclmc(model, x, y, args):
     import blackjax
 
     density, starts, outputs = target(model, x, y)
-
     kernel = blackjax.mclmc.build_kernel()
 
-    def chain(key, start):
-        begin, tune, run = jax.random.split(key, 3)
+    def warm(key, start):
+        begin, tune = jax.random.split(key)
         state = blackjax.mclmc.init(position=start, logdensity_fn=density, rng_key=begin)
         steps = args.warmup * MCLMC_STEPS
-        state, found, *_ = blackjax.mclmc_find_L_and_step_size(kernel, steps, state, tune, logdensity_fn=density)
+        return blackjax.mclmc_find_L_and_step_size(kernel, steps, state, tune, logdensity_fn=density)[:2]
+
+    def sample(key, state, found):
         step = blackjax.mclmc(density, found.L, found.step_size, inverse_mass_matrix=found.inverse_mass_matrix).step
 
         def draw(state, key):
@@ -117,15 +133,16 @@ def mclmc(model, x, y, args):
             state, _ = jax.lax.scan(lambda s, k: (step(k, s)[0], None), state, keys)
             return state, outputs(state.position)
 
-        return jax.lax.scan(draw, state, jax.random.split(run, args.draws))[1]
+        return jax.lax.scan(draw, state, jax.random.split(key, args.draws))[1]
 
-    key = jax.random.PRNGKey(args.seed)
-    whole = jax.jit(lambda: jax.vmap(chain)(jax.random.split(key, MCLMC_CHAINS), starts(key, MCLMC_CHAINS)))
-    (_, first), (draws, second) = timed(whole), timed(whole)
-    return draws, first - second, second, float(MCLMC_STEPS)
+    warm_key, run_key = jax.random.split(jax.random.PRNGKey(args.seed))
+    many = [jax.random.split(key, MCLMC_CHAINS) for key in (warm_key, run_key)]
+    learned, first, warming = ahead(jax.vmap(warm), many[0], starts(warm_key, MCLMC_CHAINS))
+    draws, second, sampling = ahead(jax.vmap(sample), many[1], *learned)
+    return draws, (first + second, warming, sampling), float(MCLMC_STEPS)
 
 
-RUNS = {"nuts": nuts, "nuts_parallel": nuts, "chees": chees, "mclmc": mclmc}
+RUNS = {"nuts": nuts, "nuts_parallel": nuts, "chees": chees, "chees_diagonal": chees, "mclmc": mclmc}
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
@@ -136,9 +153,7 @@ if __name__ == "__main__":
     parser.add_argument("--warmup", type=int, default=500)
     parser.add_argument("--draws", type=int, default=500)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--once", action="store_true", help="of nuts: run in full only once")
-    parser.add_argument("--mass", choices=("diagonal",), help="of chees; left out: none")
     args = parser.parse_args()
-    draws, compiling, seconds, steps = RUNS[args.what](MODELS[args.problem], *data(args.data), args)
+    draws, seconds, steps = RUNS[args.what](MODELS[args.problem], *data(args.data), args)
     np.savez(args.out, **{k: np.asarray(v, np.float32) for k, v in draws.items()})
-    print(json.dumps({"compile": max(0.0, compiling), "run": seconds, "steps": steps}))
+    print(json.dumps({**dict(zip(("compile", "warmup", "sample"), seconds, strict=True)), "steps": steps}))

@@ -8,12 +8,17 @@ from typing import Any
 
 import torch
 
+from .handlers import LOCK
+
 
 @contextlib.contextmanager
 def untouched(device: Any = "cpu") -> Iterator[None]:
-    """Puts torch's generators of the CPU and of `device` back as found, whatever is drawn inside the block."""
+    """Puts torch's generators of the CPU and of `device` back as found, whatever is drawn inside the block.
+
+    Other threads' blocks wait: they would draw from this one's seed, and put that back as what they had found.
+    """
     device = torch.device(device)
-    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+    with LOCK, torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         yield
 
 

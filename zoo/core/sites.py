@@ -60,6 +60,11 @@ class Sites(NamedTuple):
     target: Site | None = None
     sequential: frozenset[str] = frozenset()
 
+    @property
+    def rows(self) -> int:
+        """Rows of the largest observed site; 1 where each is a single number, or there is none."""
+        return max((site.shape[0] if site.shape else 1 for site in self.observed.values()), default=1)
+
 
 class _Start(Unconstrained):
     """Answers every latent site with t(u), u uniform on (-2, 2) from its own generator."""

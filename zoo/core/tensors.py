@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -27,3 +27,8 @@ def to_numpy(value: Tensor) -> NDArray[Any]:
     """The values on the CPU; half precisions, which netCDF lacks, as float32."""
     value = value.detach().cpu()
     return np.asarray((value.float() if value.dtype in (torch.float16, torch.bfloat16) else value).numpy())
+
+
+def plain(tensors: Mapping[str, Tensor]) -> dict[str, Any]:
+    """The same memory as numpy's, which does little with few numbers in a fifth of the time, where it is the CPU's."""
+    return {name: value.numpy() if value.is_cpu else value for name, value in tensors.items()}

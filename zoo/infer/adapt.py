@@ -9,8 +9,12 @@ import torch
 from torch import Tensor
 
 from .density import Density
+from .kernel import or_infinite
 from .leapfrog import leapfrog
 from .mass import Mass, kinetic, momentum
+
+# Chains x coordinates x rows up to which a gradient's cost is its call's.
+AT_ONCE = 2**22
 
 
 class DualAveraging(NamedTuple):
@@ -64,7 +68,7 @@ def pooled(accept: Tensor, recent: Tensor) -> tuple[float, Tensor]:
         recent: (chain,) averages so far, decaying over some 20 iterations; ones to begin with.
     """
     recent = recent + 0.05 * (accept.double() - recent)
-    return float(torch.minimum(accept.double().mean(), 4 * recent.min())), recent
+    return min(float(accept.double().mean()), 4 * float(recent.min())), recent
 
 
 class Spread(NamedTuple):
@@ -127,6 +131,8 @@ def windows(warmup: int) -> tuple[int, set[int]]:
 def reasonable_step(density: Density, position: Tensor, mass: Mass, normal: Tensor, start: float) -> float:
     """A step size at which one leapfrog step is accepted with mean probability near .8, by doubling or halving.
 
+    Of a small model a gradient's cost is its call's, however many rows it has: then several sizes are tried at once.
+
     Args:
         density: The density.
         position: (chain, dim).
@@ -136,17 +142,30 @@ def reasonable_step(density: Density, position: Tensor, mass: Mass, normal: Tens
     """
     lp, grad = density.value_and_grad(position)
     at = torch.stack([position, momentum(normal, mass), grad], 1)
-    before = -lp + kinetic(at[:, 1], mass)
+    before, known = -lp + kinetic(at[:, 1], mass), dict[float, bool]()
+    at_once = 3 if density.engine == "eager" and position.numel() * density.sites.rows <= AT_ONCE else 1
 
-    def accept(size: float) -> float:
-        new, new_lp = leapfrog(at, density.value_and_grad, position.new_full((len(position), 1), size), mass)
-        change = before - (-new_lp + kinetic(new[:, 1], mass))
-        return float(torch.nan_to_num(change, nan=-torch.inf).clamp(max=0).exp().mean())
+    def small(size: float, others: tuple[float, ...]) -> bool:
+        if size not in known:
+            sizes = [size, *others][:at_once]
+            known.update(zip(sizes, _accepted(density, at, before, mass, sizes), strict=True))
+        return known[size]
 
-    size, up = start, accept(start) > 0.8
+    up = small(start, (start / 2, start * 2))
+    size = start
     for _ in range(60):
         following = size * 2 if up else size / 2
-        if (accept(following) > 0.8) != up:
+        # Upwards one by one: some way beyond what is accepted a model may fail.
+        if small(following, () if up else (following / 2, following / 4)) != up:
             return size if up else following
         size = following
     return size
+
+
+def _accepted(density: Density, at: Tensor, before: Tensor, mass: Mass, sizes: list[float]) -> list[bool]:
+    """Whether a step of each size from `at` (chain, 3, dim), of energies `before`, is accepted with .8 or more."""
+    each = at.new_tensor(sizes).repeat_interleave(len(at))[:, None]
+    new, lp = leapfrog(at.repeat(len(sizes), 1, 1), density.value_and_grad, each, mass)
+    error = or_infinite(-lp + kinetic(new[:, 1], mass) - before.repeat(len(sizes)))
+    chance = (-error).clamp(max=0).exp().reshape(len(sizes), -1)
+    return [mean > 0.8 for mean in chance.mean(1).tolist()]

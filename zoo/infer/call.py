@@ -7,8 +7,10 @@ import platform
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyro
 import torch
+from torch import Tensor
 
 import zoo
 from zoo.core.problem import Data, Problem
@@ -59,12 +61,15 @@ def call_of(problem: Problem, method: str, options: Mapping[str, Any], defaults:
 
 def _said(value: Any) -> Any:
     """A value as it stands in messages and files, or its kind and fingerprint."""
+    value = value.item() if isinstance(value, np.generic) else value
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, (list, tuple)) and all(isinstance(item, PLAIN) for item in value):
-        return repr(list(value))
+        return repr([_said(item) for item in value])
     if isinstance(value, dict) and all(isinstance(item, PLAIN) for item in value.values()):
-        return repr(dict(sorted(value.items())))
+        return repr({name: _said(item) for name, item in sorted(value.items())})
+    if isinstance(value, (Tensor, np.ndarray)):
+        return f"array {fingerprint(value)}"
     name = getattr(value, "__name__", None) or type(value).__name__
     return f"{name} {fingerprint(value, weights=not isinstance(value, torch.nn.Module))}"
 

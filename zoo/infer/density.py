@@ -160,7 +160,8 @@ class Density:
             if self.engine == "loop":
                 return self._loop_gradient(position, jacobian, rows)
             gradient = torch.func.grad_and_value(lambda u, batch: self.log_density(u, jacobian, None, batch))
-            grads, values = torch.func.vmap(gradient, (0, None if rows is None else 0))(position, rows)
+            with torch.no_grad():  # but for the position's: a model may hold parameters of its own
+                grads, values = torch.func.vmap(gradient, (0, None if rows is None else 0))(position, rows)
             return values, grads
 
     def _loop_gradient(self, position: Tensor, jacobian: bool, rows: Tensor | None) -> tuple[Tensor, Tensor]:

@@ -188,7 +188,7 @@ def _fitted(
     check_stable(problem, found)
     if method not in NO_DATA_NEEDED and not isinstance(fit, functools.partial):
         # Kernels choose for themselves: they know their chains.
-        rows = _rows(found)
+        rows = found.rows
         each = sum(site.shape.numel() // (rows if site.local else 1) for site in found.latent.values())
         threads = threads_for_size(rows, each)
     start = time.perf_counter()
@@ -209,11 +209,6 @@ def _run(
         return fit(problem, **options, checkpoint=kept)
     with noted(kept, options.get("max_seconds")):
         return fit(problem, **options)
-
-
-def _rows(found: Sites) -> int:
-    """Rows of the largest observed site."""
-    return max(site.shape[0] if site.shape else 1 for site in found.observed.values())
 
 
 def _device(device: Any) -> Any:

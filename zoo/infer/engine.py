@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.utils import _pytree as pytree
 
 from zoo.core.handlers import pyro_state
+from zoo.core.tensors import plain
 
 from .density import Density
 from .in_place import compile_in_place
@@ -27,9 +28,9 @@ LEAST_ITERATIONS, LEAST_WORK = 400, 20_000
 MOST_COORDINATES = 50_000
 Stop = Callable[[], str]
 # drive(state, noise, tuned, mass, stop count, keep, halt) -> state: steps until every chain has done its iterations,
-# or `halt` says why not; completed draws go to `keep`.
+# or `halt` says why not; the fields of each `Draw` go to `keep`, as numpy's on the CPU.
 Tensors = dict[str, Tensor]
-Drive = Callable[[Any, Tensors, Tensors, Mass, int, Callable[[Draw], None], Stop], Any]
+Drive = Callable[[Any, Tensors, Tensors, Mass, int, Callable[[dict[str, Any]], None], Stop], Any]
 
 
 def choose_engine(engine: str, density: Density, iterations: int) -> str:
@@ -64,7 +65,7 @@ def has_compiler(device: torch.device) -> bool:
 
 def eager_drive(kernel: Any, density: Density, constants: dict[str, Tensor]) -> Drive:
     """The kernel's step as plain tensor operations."""
-    rows = max(site.shape[0] if site.shape else 1 for site in density.sites.observed.values())
+    rows = density.sites.rows
 
     def drive(state: Any, noise: Tensors, tuned: Tensors, mass: Mass, stop: int, keep: Any, halt: Stop) -> Any:
         limit = torch.tensor(stop, device=mass.scale.device)
@@ -73,7 +74,7 @@ def eager_drive(kernel: Any, density: Density, constants: dict[str, Tensor]) -> 
                 state, draw = kernel.step(
                     state, density.value_and_grad, noise, mass=mass, stop=limit, **tuned, **constants
                 )
-                keep(draw)
+                keep(plain(draw._asdict()))
         return state
 
     return drive
@@ -126,14 +127,14 @@ def step_on(
         grad, value = torch.func.vmap(gradient, (0, None if rows is None else 0))(position, rows)
         return value, grad
 
-    with pyro_state(validate=False):
+    with pyro_state(validate=False), torch.no_grad():  # of what a model holds, too
         return kernel.step(state, value_and_grad, noise, mass=mass, stop=stop, **tuned, **fixed)
 
 
 def _static_drive(call: Callable[..., Any], kind: Any, static: tuple[Tensor, ...], threads: int) -> Drive:
     """Calls the graph, which keeps the chains' state and last draws in `static`."""
     width = len(kind._fields)
-    draw = Draw(*static[width:])
+    draw = plain(Draw(*static[width:])._asdict())
 
     def drive(state: Any, noise: Tensors, tuned: Tensors, mass: Mass, stop: int, keep: Any, halt: Stop) -> Any:
         for mine, given in zip(static, state, strict=False):

@@ -67,7 +67,8 @@ def _in_library(module: str | None) -> bool:
     """Whether a module's code comes with Python or from an installed package."""
     found = sys.modules.get(module or "")
     path = getattr(found, "__file__", None)
-    return module == "builtins" or (found is not None and module != "__main__" and (path or "").startswith(LIBRARIES))
+    own = found is None or module == "__main__" or not (path or "").startswith(LIBRARIES)
+    return module in sys.builtin_module_names or not own
 
 
 def _named(code: types.CodeType) -> set[str]:
@@ -75,6 +76,18 @@ def _named(code: types.CodeType) -> set[str]:
     inner = [_named(item) for item in code.co_consts if isinstance(item, types.CodeType)]
     own = {i.argval for i in dis.get_instructions(code) if i.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
     return own.union(*inner)
+
+
+def _names(code: types.CodeType) -> set[str]:
+    """All names of a function's code, and of code within it: globals and attributes."""
+    return set(code.co_names).union(*(_names(item) for item in code.co_consts if isinstance(item, types.CodeType)))
+
+
+def _attributes(value: Any) -> dict[str, Any]:
+    """What an object holds, in its `__dict__` or in slots."""
+    slots = [getattr(kind, "__slots__", ()) for kind in type(value).__mro__]
+    names = [name for one in slots for name in ((one,) if isinstance(one, str) else one) if name != "__dict__"]
+    return {name: getattr(value, name) for name in names if hasattr(value, name)} | getattr(value, "__dict__", {})
 
 
 def _of_class(value: Any, name: str) -> Any:
@@ -109,6 +122,8 @@ class _Walk:
             return self.put("again", self.seen[id(value)])
         self.seen[id(value)] = len(self.seen)
         self.alive.append(value)
+        if isinstance(value, np.ndarray) and value.dtype.kind not in "biufc":  # text, dates, objects
+            return self.items(f"array {value.dtype} {value.shape}", list(enumerate(value.reshape(-1).tolist())))
         if isinstance(value, (Tensor, np.ndarray)):
             return self.array(value)
         if isinstance(value, Mapping):
@@ -162,8 +177,16 @@ class _Walk:
         for name in sorted(_named(value.__code__) & value.__globals__.keys()):
             item = value.__globals__[name]
             self.put(name)
-            if not isinstance(item, (types.ModuleType, logging.Logger)):
+            if isinstance(item, types.ModuleType):
+                self.module(item, _names(value.__code__))
+            elif not isinstance(item, logging.Logger):
                 self.see(item)
+
+    def module(self, value: types.ModuleType, names: set[str]) -> None:
+        """What a function may take from a module of the user's own."""
+        if not _in_library(value.__name__):
+            own = {name: vars(value)[name] for name in names & vars(value).keys()}
+            self.items("module", sorted((n, v) for n, v in own.items() if not isinstance(v, types.ModuleType)))
 
     def code(self, value: types.CodeType) -> None:
         documented = value.co_consts[:1] if isinstance(value.co_consts[:1] and value.co_consts[0], str) else ()
@@ -182,10 +205,13 @@ class _Walk:
             return self.items("posterior", sorted(value.draws.items()))
         self.see(type(value))
         self.put(getattr(value, "__module__", ""), getattr(value, "__qualname__", ""))
-        said = {n: v for n, v in getattr(value, "__dict__", {}).items() if self.says(value, n, v)}
+        said = {n: v for n, v in _attributes(value).items() if self.says(value, n, v)}
         if "_pyro_samples" in said:  # those that the class declares join at their first use
             own = said["_pyro_samples"].items()
             said["_pyro_samples"] = {n: v for n, v in own if not isinstance(_of_class(value, n), PyroSample)}
+        if not said and not isinstance(value, CODE):
+            with contextlib.suppress(Exception):  # what is no value (a lock, a file) has no copy
+                self.see(value.__reduce_ex__(2)[1:3])
         return self.items("attributes", sorted(said.items()))
 
     def says(self, value: Any, name: str, item: Any) -> bool:

@@ -142,7 +142,7 @@ def _places(problems: Sequence[Problem], chains: int, given: dict[str, Any]) -> 
     is computed for nothing.
     """
     target = Density(problems[0], "eager")
-    rows = max(site.shape[0] if site.shape else 1 for site in target.sites.observed.values())
+    rows = target.sites.rows
     enough = -(-ENOUGH_NUMBERS // (chains * target.dim * rows))
     most = MOST_NUMBERS // (chains * target.dim * max(rows, 2 * BLOCK, given["draws"]))
     return min(len(problems), enough, max(1, most))
@@ -216,7 +216,8 @@ def _moved_on(group: Group, place: int, course: Course) -> bool:
         return not group.wanted and course.memory.done == group.plan.warmup
     run, count = group.batch.runs[place], int(group.batch.stop[place])
     rows = {name: value[place, :, :count] for name, value in group.room.items()}
-    course.rows.append({name: value.clone() for name, value in every(rows, group.thin, course.kept).items()})
+    rows = every(rows, group.thin, course.kept)  # the room is written over by the next block
+    course.rows.append({name: value.clone() for name, value in rows.items()})
     course.kept, run.iteration = course.kept + count, run.iteration + count
     if course.kept < group.wanted:
         _next_block(group, place, course)

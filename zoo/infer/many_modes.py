@@ -68,7 +68,7 @@ def fitted(
 def _group_size(problems: Sequence[Problem], restarts: int) -> int:
     """Data sets at once: as many as keep a gradient in memory, evenly split."""
     target = Density(problems[0], "eager")
-    rows = max(site.shape[0] if site.shape else 1 for site in target.sites.observed.values())
+    rows = target.sites.rows
     groups = -(-len(problems) // max(1, MOST_NUMBERS // (restarts * target.dim * rows)))
     return -(-len(problems) // groups)
 
@@ -79,7 +79,7 @@ def _modes(
     """Each data set's modes, judged as if it had been alone."""
     start = torch.cat([starts(target, restarts, seed) for target, seed in zip(targets, seeds, strict=True)])
     watches = [watch(target, True) for target in targets]
-    rows = max(site.shape[0] if site.shape else 1 for site in targets[0].sites.observed.values())
+    rows = targets[0].sites.rows
     with running_on(threads_for_size(rows * len(start), targets[0].dim)):
         function = _downhill(targets, differs, restarts, start)
         ended = lbfgs(function, start, stop=stop, lost=_lost([lost for lost, _ in watches], restarts))

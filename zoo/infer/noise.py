@@ -58,11 +58,13 @@ def noise_block(shapes: Shapes, *, seed: int, block: int, chains: int, like: Ten
         n: Rows of the data, where there are batches.
     """
     parts: dict[str, list[Tensor]] = {name: [] for name in shapes}
+    sequence = van_der_corput(BLOCK, block * BLOCK).double() if ("sequence", ()) in shapes.values() else None
     for chain in range(chains):
         generator = torch.Generator().manual_seed(block_seed(seed, chain, block))
         for name, (kind, shape) in shapes.items():
             if kind == "sequence":
-                parts[name].append(van_der_corput(BLOCK, block * BLOCK).double())
+                assert sequence is not None
+                parts[name].append(sequence)
             elif kind in SAMPLING:
                 parts[name].append(_rows(kind, shape, n, seed, chain, block))
             else:

@@ -72,7 +72,9 @@ def ready(fit: Fit, source: Source, engine: str, state: Tensors, paces: Tensor) 
     if engine == "loop":
         return one_by_one(step), engine, 0.0
     if engine == "compiled":
-        return compiled_block(step, state, source.noise(0), paces, rows)
+        advance, engine, seconds = compiled_block(step, state, source.noise(0), paces, rows)
+        if engine == "compiled":
+            return advance, engine, seconds
     example = (*state, source.noise(0)[0], paces[0], *rows)
     try:
         if fit.layout.size > MOST_COORDINATES:

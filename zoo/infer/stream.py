@@ -16,9 +16,9 @@ Rows = dict[str, Tensor]
 
 
 def every(rows: Rows, step: int, seen: int) -> Rows:
-    """Every step-th of all rows along axis 1, of which `seen` came before these."""
+    """Every step-th of all rows along axis 1, of which `seen` came before these; in memory of their own."""
     first = (step - 1 - seen) % step
-    return rows if step == 1 else {name: value[:, first::step] for name, value in rows.items()}
+    return rows if step == 1 else {name: value[:, first::step].clone() for name, value in rows.items()}
 
 
 def joined(parts: list[Rows]) -> Rows:
@@ -28,8 +28,16 @@ def joined(parts: list[Rows]) -> Rows:
 
 
 def stride(values: int, has_files: bool) -> int:
-    """Which draws stay in memory: every one, or so many-th where all would be more than 1e8 values; says so."""
+    """Which draws stay in memory: every one, or so many-th where all would be more than 1e8 values; says so.
+
+    Without files all do, as there is nowhere else for them to be.
+    """
     step = max(1, -(-values // CAP)) if has_files else 1
+    if values > CAP and not has_files:
+        log.warning(
+            "%g values of draws are kept in memory; with checkpoint='DIR' they would be on the disk. Or raise thin.",
+            values,
+        )
     if step > 1:
         log.warning(
             "%g values of draws are more than %g: every %d. is returned, all are on the disk.", values, CAP, step

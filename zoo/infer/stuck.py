@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 import logging
 import math
+from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -45,9 +45,9 @@ class Watch:
     same: int = SAME
     awake: bool = False
     said: set[int] = dataclasses.field(default_factory=set)
-    _last: Tensor | None = None
-    _same: Tensor | None = None
-    _accept: Tensor | None = None
+    _last: NDArray[Any] | None = None
+    _same: NDArray[Any] | None = None
+    _accept: NDArray[Any] | None = None
 
     def see(self, positions: Tensor, accept: Tensor) -> None:
         """The next iterations of all chains: positions (chain, iteration, dim), accept (chain, iteration)."""
@@ -55,17 +55,16 @@ class Watch:
             return
         # numpy's, which does little with few numbers in a third of the time: warm-up asks at every iteration.
         here, accepted = to_numpy(positions), to_numpy(accept)
-        last = here[:, :1] if self._last is None else to_numpy(self._last)[:, None]
-        still = (np.concatenate([last, here[:, :-1]], 1) == here).all(-1)
-        same = np.zeros(len(here), dtype=np.int64) if self._same is None else to_numpy(self._same)
+        last = here[:, 0] if self._last is None else self._last
+        same = np.zeros(len(here), dtype=np.int64) if self._same is None else self._same
         longest = same
-        for column in still.T:
-            same = np.where(column, same + 1, 0)
+        for now in here.swapaxes(0, 1):
+            same, last = np.where((now == last).all(-1), same + 1, 0), now
             longest = np.maximum(longest, same)
-        past = accepted if self._accept is None else np.concatenate([to_numpy(self._accept), accepted], 1)
+        past = accepted if self._accept is None else np.concatenate([self._accept, accepted], 1)
         past = past[:, -WINDOW:]
-        self._last, self._same, self._accept = map(torch.from_numpy, (here[:, -1].copy(), same, past.copy()))
-        rare = (past.mean(1) < LEAST_ACCEPT) & (past.shape[1] == WINDOW)
+        self._last, self._same, self._accept = last.copy(), same, past.copy()
+        rare = (past.sum(1) < LEAST_ACCEPT * WINDOW) & (past.shape[1] == WINDOW)
         self._say((longest >= self.same) | rare)
 
     def _say(self, stuck: NDArray[np.bool_]) -> None:

@@ -85,7 +85,7 @@ def rescaled(climb: Climb, by: float) -> Climb:
 
 def mean_accept(accept: Tensor) -> float:
     """The harmonic mean over chains (chain,): one chain that rejects everything is not averaged away."""
-    return float(1 / (1 / accept.double().clamp(min=1e-10)).mean())
+    return 1 / float(accept.double().clamp(min=1e-10).reciprocal().mean())
 
 
 def slope(state: State, speed: Tensor, mass: Mass, step_size: float, centre: Tensor) -> float:
@@ -101,10 +101,9 @@ def slope(state: State, speed: Tensor, mass: Mass, step_size: float, centre: Ten
     weight = torch.where(torch.isfinite(state.at).all(-1).all(-1), state.chance, 0.0)
     before = whitened(state.start[:, 0] - centre, mass).double()
     after = whitened(torch.nan_to_num(state.at[:, 0]) - centre, mass).double()
-    share = weight / weight.sum().clamp(min=1e-12)
-    change = (after**2).sum(-1) - (before**2).sum(-1)
-    time = state.steps * step_size
-    return float((share * time * change * (after * torch.nan_to_num(speed).double()).sum(-1)).sum())
+    change = (after**2 - before**2).sum(-1)
+    along = (after * torch.nan_to_num(speed)).sum(-1)
+    return float((weight * state.steps * change * along).sum()) * step_size / max(float(weight.sum()), 1e-12)
 
 
 def recentred(climb: Climb, state: State) -> Tensor:
