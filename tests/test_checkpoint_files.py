@@ -1,4 +1,4 @@
-"""The files of a checkpoint: whole or not at all, refused where damaged; a full disk costs no draw."""
+"""The files of a checkpoint: whole or not at all, refused where damaged, and what they cost."""
 
 from __future__ import annotations
 
@@ -34,6 +34,10 @@ def folder(tmp_path: Path):
 
 def whole(**options: Any) -> zoo.Posterior:
     return zoo.run(small(), "mh", progress=False, **(MH | options))
+
+
+def full(*args: Any, **options: Any) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 # -- nested values -----------------------------------------------------------------------------------------
@@ -191,131 +195,6 @@ def test_a_format_of_another_zoo_is_refused(stopped: Path, tmp_path: Path, monke
     directory = shutil.copytree(stopped, tmp_path / "run")
     monkeypatch.setattr(checkpoint, "FORMAT", 2)
     refused(lambda: kept(directory, "mh", **MH), "has format 1, this zoo reads 2")
-
-
-# -- disks that fail ---------------------------------------------------------------------------------------
-
-
-def full(*args: Any, **options: Any) -> None:
-    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-
-def read_only(*args: Any, **options: Any) -> None:
-    raise OSError(errno.EROFS, os.strerror(errno.EROFS))
-
-
-def fails_after(count: int, real: Callable[..., Any], failure: Callable[..., Any]) -> Callable[..., Any]:
-    calls = [0]
-
-    def call(*args: Any, **options: Any) -> Any:
-        calls[0] += 1
-        return real(*args, **options) if calls[0] <= count else failure()
-
-    return call
-
-
-FAILURES = {
-    "a full disk": ("replace", full, "No space left on device"),
-    "a full disk at fsync": ("fsync", full, "No space left on device"),
-    "a disk that became read-only": ("replace", read_only, "Read-only file system"),
-}
-
-
-@pytest.mark.parametrize("what", FAILURES)
-def test_a_disk_that_fails_costs_no_draw(
-    what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    name, failure, says = FAILURES[what]
-    monkeypatch.setattr(os, name, fails_after(5, getattr(os, name), failure))
-    posterior = kept(tmp_path / "run", "mh", **MH)
-    right = whole()
-    assert torch.equal(posterior.draws["w"], right.draws["w"])
-    assert posterior.outcome.startswith(
-        f"checkpoint {tmp_path / 'run'} could not be written ({says}): the draws are in"
-    )
-    assert not posterior.ok
-    assert sum("can't be written" in message for message in caplog.messages) == 1
-
-
-def test_svi_on_a_full_disk_keeps_its_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "replace", fails_after(3, os.replace, full))
-    options = {"steps": 100, "draws": 5, "engine": "eager"}
-    posterior = kept(tmp_path / "run", "svi", **options)
-    assert "could not be written (No space left on device)" in posterior.outcome
-    assert torch.equal(posterior.draws["w"], zoo.run(small(), "svi", progress=False, **options).draws["w"])
-
-
-def test_a_disk_with_room_again_is_written_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Draws that could not be written wait for the next save."""
-    calls, real = [0], os.replace
-
-    def sometimes(*args: Any, **options: Any) -> None:
-        calls[0] += 1
-        return full() if calls[0] in (3, 5) else real(*args, **options)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "replace", sometimes)
-        first = kept(tmp_path / "run", "mh", **MH)
-    assert calls[0] > 6
-    assert same(first, whole())
-    assert same(kept(tmp_path / "run", "mh", **MH), first)
-    assert same(kept(tmp_path / "run", "mh", **(MH | {"draws": 160})), whole(draws=160))
-
-
-def test_a_directory_that_vanishes_costs_no_draw(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = checkpoint.Checkpoint.save
-
-    def vanishing(self: checkpoint.Checkpoint, state: Any) -> None:
-        real(self, state)
-        shutil.rmtree(tmp_path / "run", ignore_errors=True)
-
-    monkeypatch.setattr(checkpoint.Checkpoint, "save", vanishing)
-    posterior = kept(tmp_path / "run", "mh", **MH)
-    assert torch.equal(posterior.draws["w"], whole().draws["w"])
-    assert "could not be written (No such file or directory)" in posterior.outcome
-    assert not (tmp_path / "run").exists()
-
-
-def test_a_stopped_run_that_could_not_be_written_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "replace", fails_after(2, os.replace, full))
-    stops(monkeypatch, "chains", after_calls(120))
-    posterior = kept(tmp_path / "run", "mh", **MH)
-    assert "stopped after " in posterior.outcome
-    assert "could not be written (No space left on device), so it cannot go on from here" in posterior.outcome
-
-
-def test_draws_that_fit_neither_disk_nor_memory_end_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("zoo.infer.journal.CAP", 4 * 64 * 5)
-    monkeypatch.setattr(os, "replace", fails_after(2, os.replace, full))
-    posterior = kept(tmp_path / "run", "mh", **MH)
-    assert posterior.shape == (4, 128)
-    assert "can't be written (No space left on device) after 128 draws" in posterior.outcome
-
-
-@pytest.mark.parametrize("name", ["mkdir", "open"])
-def test_a_directory_that_cannot_be_made_is_refused_at_once(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    real = getattr(os, name)
-    monkeypatch.setattr(os, name, lambda path, *a, **o: read_only() if "run" in str(path) else real(path, *a, **o))
-    refused(
-        lambda: kept(tmp_path / "run", "mh", **MH),
-        r"run can't be written \(Read-only file system\). Give another directory",
-        error=OSError,
-    )
-
-
-def test_a_finished_directory_need_not_be_writable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = kept(tmp_path / "run", "mh", **(MH | {"draws": 5}))
-    real = os.open
-
-    def opened(path: Any, flags: int, *args: Any, **options: Any) -> int:
-        return read_only() if flags & (os.O_WRONLY | os.O_RDWR) else real(path, flags, *args, **options)  # type: ignore
-
-    monkeypatch.setattr(os, "open", opened)
-    monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK)
-    assert same(kept(tmp_path / "run", "mh", **(MH | {"draws": 5})), first)
-    refused(lambda: kept(tmp_path / "run", "mh", **(MH | {"draws": 6})), "can't be written", error=OSError)
 
 
 # -- cost --------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from zoo.cli import commands
 from zoo.core.no_result import NoResult
 from zoo.core.words import nearest
 
-EPILOG = "exit codes: 0 ok; 1 not ok, or no result; 2 a wrong name or value; 130 stopped by the user"
+EPILOG = "exit codes: 0 ok; 1 not ok, or no result; 2 a wrong name or value; 130 stopped at once (a second Ctrl-C)"
 
 
 class _Parser(argparse.ArgumentParser):
@@ -70,8 +70,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: The words after `zoo`; None: those of this process.
 
     Returns:
-        The exit code: 0 ok, 1 the run's outcome is not ok or it has no result, 2 a wrong name or value, 130 stopped by
-        the user.
+        The exit code: 0 ok, 1 the run's outcome is not ok or it has no result, 2 a wrong name or value, 130 stopped
+        at once, by a second Ctrl-C or one outside of a run.
     """
     argv = sys.argv[1:] if argv is None else argv
     try:

@@ -49,7 +49,7 @@ class Source:
         return torch.stack([self.fit.noise(seed, r, index, shape, rows=self.size) for seed, r in self.seeds], 1)
 
     def rows(self, index: int) -> Rows:
-        """i -> the data of the block's step i: (x, y), or nothing for a problem on a dict."""
+        """i -> the data of step i: (x, y), or nothing for a problem on a dict, whose numbers the graph itself holds."""
         if self.data is None:
             return lambda i: ()
         x, y = self.data
