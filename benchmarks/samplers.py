@@ -79,7 +79,7 @@ def stock(name: str, seconds: float = 30.0) -> dict[str, float]:
 
 def rows(name: str, args: argparse.Namespace, folder: Path) -> Iterator[dict[str, Any]]:
     """A row for each sampler on one problem, as soon as it is measured."""
-    data, nuts = write(name, folder), None
+    data = write(name, folder)
     here = [sys.executable, str(HERE / "samplers.py"), "--own"]
     sides = [("zoo", m, [*here, name, m]) for m in args.methods.split(",") if m]
     if args.peer:
@@ -90,10 +90,9 @@ def rows(name: str, args: argparse.Namespace, folder: Path) -> Iterator[dict[str
         warmup, draws = (int(args.scale * size) for size in SIZES[name][0 if four else 1])
         found = _seeds(command, folder / f"{side}-{method}.npz", warmup, draws, args)
         row = {"problem": name, "side": side, "method": method, "threads": args.threads, "seeds": args.seeds, **found}
-        nuts = row if (side, method) == ("NumPyro", "nuts") else nuts
         yield row
-    if nuts and not args.no_stock:
-        yield _stock_row(nuts, measure([*here, name, "stock"], args.threads)["step"])
+        if (side, method) == ("NumPyro", "nuts") and not args.no_stock:
+            yield _stock_row(row, measure([*here, name, "stock"], args.threads)["step"])
 
 
 def _seeds(command: list[str], out: Path, warmup: int, draws: int, args: argparse.Namespace) -> dict[str, float]:

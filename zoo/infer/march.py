@@ -24,6 +24,8 @@ Stats = Rows
 Stop = Callable[[], str]
 Show = Callable[..., None]
 POSITION = "position"
+# So many chains' draws are written one by one in a third of the time that numpy takes to look them up together.
+FEW = 6
 
 
 @dataclasses.dataclass
@@ -184,6 +186,11 @@ def _keep(draw: dict[str, Any], offset: int, rows: dict[str, Any]) -> None:
             places[:, int(at[0])] = draw[name]
         return
     (chain,) = done.nonzero(as_tuple=True) if isinstance(done, Tensor) else done.nonzero()
+    if len(chain) <= FEW:
+        for c, i in zip(chain.tolist(), at[chain].tolist(), strict=True):
+            for name, places in rows.items():
+                places[c, i] = draw[name][c]
+        return
     for name, places in rows.items():
         value = draw[name][chain]
         places[chain, at[chain]] = value.to(places.dtype) if isinstance(value, Tensor) else value
