@@ -58,11 +58,12 @@ def cells(rows: int, chains: int, one: dict[str, float]) -> list[str]:
     return [f"{rows:,}", f"{chains:,}", f"{one['us']:,.0f}", f"{each:.2f}", f"{one['mb']:.0f}", f"{one['threads']:.0f}"]
 
 
-def save(path: Path, found: list[tuple[int, int, dict[str, float]]]) -> None:
-    """The table as Markdown, and two log-log panels, as .md and .svg."""
+def save(path: Path, found: list[tuple[int, int, dict[str, float]]], option: str) -> None:
+    """The table as Markdown, and two log-log panels, as .md and .svg; `option` is what the command was given."""
     lines = [HEAD, ("---:",) * len(HEAD), *(cells(*entry) for entry in found)]
     words = (
-        f"A gradient of the lecture BNN on {machine()}, by `python benchmarks/scaling.py`; MB: peak above the start."
+        f"A gradient of the lecture BNN on {machine()}, by `python benchmarks/scaling.py{option}`; MB: peak above the "
+        "start."
     )
     table = [f"| {' | '.join(line)} |" for line in lines]
     path.with_suffix(".md").write_text("\n".join(["# Scaling", "", words, "", *table]) + "\n")
@@ -100,7 +101,8 @@ def main() -> None:
             flush=True,
         )
     if args.save:
-        save(args.save, sorted(found, key=lambda entry: entry[:2]))
+        option = f" --threads {args.threads}" if args.threads else ""
+        save(args.save, sorted(found, key=lambda entry: entry[:2]), option)
 
 
 if __name__ == "__main__":
