@@ -21,7 +21,7 @@ def _softplus_slope(x: Tensor) -> Tensor:
     return torch.ops.aten.softplus_backward.default(torch.ones_like(x), x, 1.0, 40.0)
 
 
-# name: the entries of the table that serve it, a function, the shapes of its arguments (None: shared by all chains).
+# name: the entries of the table that serve it, a function, the shapes of its arguments.
 CASES: dict[str, tuple[tuple[Any, ...], Callable[..., Tensor], tuple[tuple[int, ...], ...]]] = {
     "tanh, 80,000 numbers": ((torch.ops.aten.tanh.default,), torch.tanh, ((80_000,),)),
     "softplus, 16,000": (

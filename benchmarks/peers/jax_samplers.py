@@ -61,8 +61,8 @@ def target(model, x, y):
 def nuts(model, x, y, args):
     """Four chains of NumPyro's NUTS."""
     method = "parallel" if args.what == "nuts_parallel" else "vectorized"
-    kept = {"num_warmup": args.warmup, "num_samples": args.draws, "num_chains": 4}
-    mcmc, fields = MCMC(NUTS(model), chain_method=method, progress_bar=False, **kept), ("num_steps",)
+    size = {"num_warmup": args.warmup, "num_samples": args.draws, "num_chains": 4}
+    mcmc, fields = MCMC(NUTS(model), chain_method=method, progress_bar=False, **size), ("num_steps",)
 
     def warm(key):
         mcmc.post_warmup_state = None
@@ -93,6 +93,7 @@ def chees(model, x, y, args):
     def warm(key):
         start, rate = starts(key, CHEES_CHAINS), optax.adam(0.05)
         (state, found), _ = adapt.run(key, start, 0.1, rate, args.warmup, max_sampling_steps=args.draws)
+        # Functions are the same whatever is learned, and no result of a compiled function: noted while it is traced.
         functions.update({name: value for name, value in found.items() if callable(value)})
         return state, {name: value for name, value in found.items() if not callable(value)}
 

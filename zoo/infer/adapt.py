@@ -163,7 +163,7 @@ def reasonable_step(density: Density, position: Tensor, mass: Mass, normal: Tens
 
 
 def _accepted(density: Density, at: Tensor, before: Tensor, mass: Mass, sizes: list[float]) -> list[bool]:
-    """Whether a step of each size from `at` (chain, 3, dim), of energies `before`, is accepted with .8 or more."""
+    """If steps of each size from `at` (chain, 3, dim), of energies `before`, are accepted with over .8 on average."""
     each = at.new_tensor(sizes).repeat_interleave(len(at))[:, None]
     new, lp = leapfrog(at.repeat(len(sizes), 1, 1), density.value_and_grad, each, mass)
     error = or_infinite(-lp + kinetic(new[:, 1], mass) - before.repeat(len(sizes)))

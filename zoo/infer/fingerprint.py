@@ -67,8 +67,8 @@ def _in_library(module: str | None) -> bool:
     """Whether a module's code comes with Python or from an installed package."""
     found = sys.modules.get(module or "")
     path = getattr(found, "__file__", None)
-    own = found is None or module == "__main__" or not (path or "").startswith(LIBRARIES)
-    return module in sys.builtin_module_names or not own
+    installed = module != "__main__" and (path or "").startswith(LIBRARIES)
+    return module in sys.builtin_module_names or (found is not None and installed)
 
 
 def _named(code: types.CodeType) -> set[str]:

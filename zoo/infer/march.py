@@ -98,7 +98,7 @@ def put_on(engine: str, run: Run) -> tuple[str, float]:
     tuned = {name: run.mass.scale.new_tensor(value) for name, value in run.tuned.items()}
     example = (run.state, run.noise, tuned, run.mass, torch.tensor(1, device=run.mass.scale.device))
     run.drive, engine, seconds = compiled_drive(run.kernel, run.density, constants, example)
-    if engine != "compiled":  # where a graph does not compile, the bits are those of a run that was never to be
+    if engine != "compiled":  # as a run that goes on from here will be, which no longer tries to compile
         run.drive = eager_drive(run.kernel, run.density, constants)
     return engine, seconds
 

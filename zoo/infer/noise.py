@@ -58,12 +58,11 @@ def noise_block(shapes: Shapes, *, seed: int, block: int, chains: int, like: Ten
         n: Rows of the data, where there are batches.
     """
     parts: dict[str, list[Tensor]] = {name: [] for name in shapes}
-    sequence = van_der_corput(BLOCK, block * BLOCK).double() if ("sequence", ()) in shapes.values() else None
+    sequence = van_der_corput(BLOCK, block * BLOCK).double()  # the same for all chains
     for chain in range(chains):
         generator = torch.Generator().manual_seed(block_seed(seed, chain, block))
         for name, (kind, shape) in shapes.items():
             if kind == "sequence":
-                assert sequence is not None
                 parts[name].append(sequence)
             elif kind in SAMPLING:
                 parts[name].append(_rows(kind, shape, n, seed, chain, block))

@@ -16,7 +16,10 @@ Rows = dict[str, Tensor]
 
 
 def every(rows: Rows, step: int, seen: int) -> Rows:
-    """Every step-th of all rows along axis 1, of which `seen` came before these; in memory of their own."""
+    """Every step-th of all rows along axis 1, of which `seen` came before these.
+
+    Where some are left out, those that stay are in memory of their own: a view would keep the others.
+    """
     first = (step - 1 - seen) % step
     return rows if step == 1 else {name: value[:, first::step].clone() for name, value in rows.items()}
 
