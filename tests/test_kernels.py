@@ -18,8 +18,10 @@ from tests.test_nuts import ALPHA, banana, exact_draws, p_value
 from zoo.core.diagnostics import bfmi
 from zoo.infer import adapt
 from zoo.infer.kernels import chees, hmc
+from zoo.infer.leapfrog import leapfrog
 from zoo.infer.mass import KINDS, Mass, kinetic, momentum, rank_of, stretched, unit, velocity, whitened
 from zoo.infer.noise import van_der_corput
+from zoo.infer.trajectory import Dynamics, _told
 from zoo.infer.verdict import verdict
 
 CHAINS, ITERATIONS, STEP, LENGTH = 20_000, 20, 0.35, 1.2
@@ -111,8 +113,8 @@ def mass_of(kind: str, dim: int = 4, count: int = 4000) -> tuple[Mass, torch.Ten
     root = torch.randn(dim, dim, generator=generator, dtype=torch.float64)
     draws = torch.randn(4, count, dim, generator=generator, dtype=torch.float64) @ root.T
     spread = adapt.no_spread(root[0], 4)
-    for position in draws.unbind(1):
-        spread = adapt.add(spread, position)
+    for positions in draws.split((1, 2, count - 3), 1):
+        spread = adapt.add(spread, positions)
     scaled = unit(root[0], rank_of(kind, dim, 2))._replace(scale=adapt.scale(spread, torch.ones_like(root[0])))
     return scaled if kind == "diagonal" else stretched(draws, kind, scaled), root @ root.T
 
@@ -139,6 +141,11 @@ def test_van_der_corput() -> None:
     assert torch.equal(van_der_corput(3, 2), van_der_corput(5, 0)[2:])
 
 
+def slope(state: chees.State, speed: torch.Tensor, step_size: float) -> float:
+    """d ChEES / d log T of trajectories that have just ended."""
+    return chees.slope(chees.rise(state, speed, unit(speed[0])), state.chance, step_size)
+
+
 def test_the_slope_of_chees_is_that_of_its_criterion() -> None:
     """On N(0, I_d) ChEES(t) = d sin^2 t, so the mean slope at a fixed t is 2 d t sin t cos t; without t it is not."""
     dim, t = 3, 0.9
@@ -151,11 +158,11 @@ def test_the_slope_of_chees_is_that_of_its_criterion() -> None:
         at=torch.stack([end, speed, -end], 1),
         chance=torch.ones(len(q), dtype=torch.float64),
         steps=torch.full((len(q),), 9),
+        centre=torch.zeros_like(q),
     )
     right = 2 * dim * t * math.sin(t) * math.cos(t)
-    at_0 = torch.zeros_like(q)
-    assert chees.slope(state, speed, unit(q[0]), t / 9, at_0) == pytest.approx(right, rel=0.05)
-    assert chees.slope(state, speed, unit(q[0]), 1 / 9, at_0) != pytest.approx(right, rel=0.05)
+    assert slope(state, speed, t / 9) == pytest.approx(right, rel=0.05)
+    assert slope(state, speed, 1 / 9) != pytest.approx(right, rel=0.05)
 
 
 def test_chees_climbs_where_chains_sit_in_modes_of_their_own() -> None:
@@ -169,8 +176,35 @@ def test_chees_climbs_where_chains_sit_in_modes_of_their_own() -> None:
     chance, steps = torch.rand(2000, generator=generator, dtype=torch.float64), torch.full((2000,), 9)
     state = state._replace(at=torch.stack([end, speed, -end], 1), chance=chance, steps=steps)
     right = 2 * dim * t * math.sin(t) * math.cos(t)
-    assert chees.slope(state, speed, unit(q[0]), t / 9, modes) == pytest.approx(right, rel=0.2)
-    assert chees.slope(state, speed, unit(q[0]), t / 9, modes.mean(0).expand_as(modes)) != pytest.approx(right, rel=0.2)
+    own, of_all = state._replace(centre=modes), state._replace(centre=modes.mean(0).expand_as(modes))
+    assert slope(own, speed, t / 9) == pytest.approx(right / 2, rel=0.2)  # chains accept half of it on average
+    assert slope(of_all, speed, t / 9) != pytest.approx(right / 2, rel=0.2)
+
+
+def test_an_end_that_is_no_number_says_nothing_of_the_length() -> None:
+    """It is refused for certain, chance 0: the slope is that of the other chains."""
+    q = torch.tensor([[1.0, 2.0], [torch.inf, 0.0], [torch.nan, 0.0]], dtype=torch.float64)
+    state = chees.init(torch.ones_like(q), *normal(torch.ones_like(q)), chees.setup(2).constants)
+    state = state._replace(at=torch.stack([q, q, q], 1), steps=torch.full((3,), 2), centre=torch.zeros_like(q))
+    said = state._replace(chance=torch.tensor([0.5, 0.0, 0.0], dtype=torch.float64))
+    # (5 - 2) (q' . v' = 5) for 2 steps of .1 with chance 1/2, of one chain in three
+    assert slope(said, q, 0.1) == pytest.approx(3 * 5 * 2 * 0.1 / 2 / 3)
+    assert math.isnan(slope(said._replace(chance=torch.ones(3, dtype=torch.float64)), q, 0.1))  # the twin
+
+
+def test_a_chain_has_been_where_its_last_draws_are_on_average() -> None:
+    """centre: the mean of the first 50 draws, then of some 50; only a chain that is done has one more."""
+    draws = torch.randn(80, 2, 3, generator=torch.Generator().manual_seed(6), dtype=torch.float64)
+    state = chees.init(torch.zeros(2, 3, dtype=torch.float64), *normal(draws[0]), chees.setup(3).constants)
+    mean, dynamics = torch.zeros(3, dtype=torch.float64), Dynamics(momentum, kinetic, leapfrog, lambda s, m: s.chance)
+    for i, draw in enumerate(draws):
+        state = state._replace(draw=torch.stack([draw, draw], 1))
+        state, _ = _told(dynamics, state, unit(draw[0]), torch.tensor([True, False]))
+        mean = draws[: i + 1, 0].mean(0) if i < 50 else mean + (draw[0] - mean) / 50
+    assert torch.allclose(state.centre[0], mean)
+    assert float(state.centre[1].abs().max()) == 0.0
+    assert state.seen.tolist() == [80, 0]
+    assert not torch.allclose(state.centre[0], draws[:, 0].mean(0))  # the twin: of all draws
 
 
 def test_a_step_size_that_is_only_tried_does_not_drag_the_length_down() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import torch
@@ -15,6 +16,7 @@ from .mass import Mass, kinetic, momentum
 
 # Chains x coordinates x rows up to which a gradient's cost is its call's.
 AT_ONCE = 2**22
+LONGEST = 8
 
 
 class DualAveraging(NamedTuple):
@@ -22,6 +24,8 @@ class DualAveraging(NamedTuple):
 
     H_t = (1 - 1/(t + 10)) H_{t-1} + (target - accept_t) / (t + 10)
     log e_t = mu - sqrt(t) / .05 H_t,    log e_bar_t = t^-.75 log e_t + (1 - t^-.75) log e_bar_{t-1}
+
+    mu = log(10 e_0) of a step size e_0 that is a guess, since small ones are dear; log e_0 of one that was learned.
 
     Source: Hoffman & Gelman 2014, section 3.2 (gamma = .05, t0 = 10, kappa = .75, mu = log(10 e_0)).
     """
@@ -33,13 +37,13 @@ class DualAveraging(NamedTuple):
     log_average: float = 0.0
 
 
-def restart(step_size: float) -> DualAveraging:
-    """Dual averaging that begins at a step size."""
-    return DualAveraging(mu=math.log(10 * step_size), log_step=math.log(step_size))
+def restart(step_size: float, boldness: float = 10.0) -> DualAveraging:
+    """Dual averaging that begins at a step size, and tries some `boldness` times as large ones."""
+    return DualAveraging(mu=math.log(boldness * step_size), log_step=math.log(step_size))
 
 
 def update(state: DualAveraging, accept: float, target: float) -> DualAveraging:
-    """One step of dual averaging after an iteration with mean acceptance statistic `accept`."""
+    """One step of dual averaging after iterations with mean acceptance statistic `accept`."""
     time = state.time + 1
     error = state.error + (target - accept - state.error) / (time + 10)
     log_step = state.mu - math.sqrt(time) / 0.05 * error
@@ -64,11 +68,14 @@ def pooled(accept: Tensor, recent: Tensor) -> tuple[float, Tensor]:
     16 chains of which three stand still for ever, at a step size that is too large for where they are.
 
     Args:
-        accept: (chain,) acceptance statistics of one iteration.
+        accept: (chain, iteration) acceptance statistics, float64.
         recent: (chain,) averages so far, decaying over some 20 iterations; ones to begin with.
     """
-    recent = recent + 0.05 * (accept.double() - recent)
-    return min(float(accept.double().mean()), 4 * float(recent.min())), recent
+    values = []
+    for one in accept.unbind(1):
+        recent = recent + 0.05 * (one - recent)
+        values.append(min(float(one.mean()), 4 * float(recent.min())))
+    return sum(values) / len(values), recent
 
 
 class Spread(NamedTuple):
@@ -85,12 +92,16 @@ def no_spread(like: Tensor, chains: int) -> Spread:
     return Spread(0, zero, zero)
 
 
-def add(spread: Spread, position: Tensor) -> Spread:
-    """One more position of every chain (Welford)."""
-    seen = spread.seen + 1
-    delta = position.double() - spread.mean
-    mean = spread.mean + delta / seen
-    return Spread(seen, mean, spread.squares + delta * (position.double() - mean))
+def add(spread: Spread, positions: Tensor) -> Spread:
+    """More positions of every chain, (chain, iteration, dim).
+
+    Source: Chan, Golub & LeVeque 1983 (sums of squares of two parts as those of the whole).
+    """
+    more, count = positions.double(), positions.shape[1]
+    seen, mean = spread.seen + count, more.mean(1)
+    delta = mean - spread.mean
+    squares = ((more - mean[:, None]) ** 2).sum(1) + delta**2 * (spread.seen * count / seen)
+    return Spread(seen, spread.mean + delta * (count / seen), spread.squares + squares)
 
 
 def scale(spread: Spread, before: Tensor) -> Tensor:
@@ -126,6 +137,21 @@ def windows(warmup: int) -> tuple[int, set[int]]:
         ends.add(at)
         width *= 2
     return first, ends
+
+
+def stride(done: int, since: int, ends: Iterable[int]) -> int:
+    """How many iterations chains may do before what they taught is learned, all at one step size.
+
+    One at first; later a quarter of those since the step size was begun anew, at most 8, since it changes the less the
+    more it has seen: a mean of 8 acceptances teaches what 8 did, chains need not wait for each other's deepest tree at
+    each of them, and nor for Python. Ends where anything else begins.
+
+    Args:
+        done: Iterations of warm-up done.
+        since: Those since the step size was begun anew.
+        ends: Iterations that none may go beyond.
+    """
+    return min([max(1, min(since // 4, LONGEST)), *(end - done for end in ends if end > done)])
 
 
 def reasonable_step(density: Density, position: Tensor, mass: Mass, normal: Tensor, start: float) -> float:

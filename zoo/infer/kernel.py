@@ -66,6 +66,8 @@ class Draw(NamedTuple):
         accept: (chain,) acceptance statistic in [0, 1], for tuning the step size.
         depth, steps: (chain,) tree depth and number of leapfrog steps.
         diverging: (chain,) whether the energy error passed the limit.
+        rise: (chain,) what a trajectory tells of how long trajectories should be, see `zoo.infer.kernels.chees`; 0 of a
+            kernel that does not learn that.
     """
 
     done: Tensor
@@ -77,6 +79,7 @@ class Draw(NamedTuple):
     depth: Tensor
     steps: Tensor
     diverging: Tensor
+    rise: Tensor
 
 
 def one_step(
@@ -92,7 +95,7 @@ def one_step(
     none = torch.zeros_like(completed)
     return Draw(
         active.clone(), completed - 1, position.clone(), lp.clone(), energy.clone(), accept.clone(), none, none + 1,
-        diverging.clone(),
+        diverging.clone(), torch.zeros_like(lp),
     )  # fmt: skip
 
 

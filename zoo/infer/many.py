@@ -16,28 +16,17 @@ from torch import Tensor
 from zoo.core.posterior import Posterior
 from zoo.core.problem import Problem
 
-from . import adapt
 from .centred import Intercept, centred, may_centre
 from .chains import chains_of, check_target, first_run, weights_of
 from .density import Density
 from .engine import choose_engine
 from .lockstep import Batch, batch_of, varying
-from .march import POSITION, Run
+from .march import POSITION, Run, noted
 from .noise import BLOCK
 from .stream import every
 from .threads import running_on
-from .warmup import (
-    Plan,
-    Tuning,
-    come_from,
-    conclude,
-    first_memory,
-    first_step_size,
-    learned,
-    on_the_way,
-    settle,
-    way_in_of,
-)
+from .warmup import Plan, Tuning, conclude, first_memory, first_step_size, learned, next_stride, settle
+from .way_in import come_from, on_the_way, way_in_of
 
 # Numbers that a batch of runs may work on at once: their gradients', and their draws'. With so many a step takes a
 # millisecond or two, and what a call costs besides is little.
@@ -57,14 +46,12 @@ class Course:
     Attributes:
         index: Which run.
         memory: What warm-up remembers.
-        windows: When it renews the mass.
         kept: Iterations of sampling done.
         rows: The draws, block by block.
     """
 
     index: int
     memory: Tuning
-    windows: tuple[int, set[int]]
     kept: int = 0
     rows: list[dict[str, Tensor]] = dataclasses.field(default_factory=list)
 
@@ -155,7 +142,7 @@ def _group(runs: list[Run], differs: list[bool], given: dict[str, Any]) -> Group
     plan = Plan(given["warmup"], target, given["mass"], given["step_size"], False)
     shape = (*batch.draw.done.shape, BLOCK)
     like = run.mass.scale
-    room = {name: like.new_zeros(shape, dtype=torch.float64) for name in (*run.kernel.STATS, "accept")}
+    room = {name: like.new_zeros(shape, dtype=torch.float64) for name in noted(run.kernel)}
     room[POSITION] = like.new_zeros(*shape, run.density.dim)
     return Group(batch, [None] * len(runs), plan, given["draws"] * thin, thin, room)
 
@@ -164,7 +151,7 @@ def _enter(group: Group, place: int, index: int) -> None:
     """The run in a place begins its warm-up."""
     run, plan = group.batch.runs[place], group.plan
     run.tuned["step_size"] = first_step_size(run, 0) if plan.step_size is None else plan.step_size
-    group.courses[place] = Course(index, first_memory(run), adapt.windows(plan.warmup))
+    group.courses[place] = Course(index, first_memory(run))
     group.batch.write_tuned(place)
     group.batch.stop[place] = 1
     if not plan.warmup:
@@ -225,12 +212,13 @@ def _moved_on(group: Group, place: int, course: Course) -> bool:
 
 
 def _learn(group: Group, place: int, course: Course) -> None:
-    """One more iteration of warm-up."""
+    """A stride of warm-up."""
     batch, run, plan = group.batch, group.batch.runs[place], group.plan
-    at = run.iteration % BLOCK
-    position, accept = (group.room[name][place, :, at].clone() for name in (POSITION, "accept"))
-    run.iteration, run.state = run.iteration + 1, batch.state_of(place)
-    course.memory, _ = learned(run, plan, course.windows, course.memory, position[:, None], accept)
+    at, end = run.iteration % BLOCK, int(batch.stop[place])
+    stats = {name: rows[place, :, at:end].clone() for name, rows in group.room.items()}
+    run.iteration, run.state = run.iteration + end - at, batch.state_of(place)
+    course.memory, _ = learned(run, plan, course.memory, stats.pop(POSITION), stats)
+    batch.write_state(place)
     if course.memory.done == plan.warmup:
         conclude(run, plan, course.memory)
         if group.wanted:
@@ -239,7 +227,7 @@ def _learn(group: Group, place: int, course: Course) -> None:
     batch.write_tuned(place)
     if run.iteration % BLOCK == 0:
         batch.new_block(place)
-    batch.stop[place] = run.iteration % BLOCK + 1
+    batch.stop[place] = run.iteration % BLOCK + next_stride(run, plan, course.memory)
 
 
 def _begin_sampling(group: Group, place: int) -> None:

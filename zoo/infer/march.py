@@ -133,9 +133,14 @@ def at_start(kernel: Any, density: Density, at: Tensor, own: dict[str, Any]) -> 
     return setup, kernel.init(at, *density.value_and_grad(at), setup.constants)
 
 
+def noted(kernel: Any) -> list[str]:
+    """What is kept of a kernel's draws beside their positions: its stats, and what warm-up learns from."""
+    return list(dict.fromkeys((*kernel.STATS, "accept", *(["rise"] if hasattr(kernel, "tune") else []))))
+
+
 def _room(run: Run, iterations: int) -> tuple[Tensor, Stats]:
     """Places for positions (chain, iterations, dim) and stats (chain, iterations), with what is pending in them."""
-    chains, like, names = len(run.state.completed), run.mass.scale, dict.fromkeys((*run.kernel.STATS, "accept"))
+    chains, like, names = len(run.state.completed), run.mass.scale, noted(run.kernel)
     positions = like.new_zeros(chains, iterations, run.density.dim)
     stats = dict(zip(names, like.new_zeros(len(names), chains, iterations, dtype=torch.float64).unbind(), strict=True))
     for name, value in (run.pending or {}).items():
@@ -143,10 +148,16 @@ def _room(run: Run, iterations: int) -> tuple[Tensor, Stats]:
     return positions, stats
 
 
-def advance(run: Run, iterations: int, stop: Stop) -> tuple[Tensor, Stats, int]:
+def advance(run: Run, iterations: int, stop: Stop, whole: bool = False) -> tuple[Tensor, Stats, int]:
     """Runs every chain `iterations` further, all within one block of noise.
 
     What it has not completed when `stop` ends it is pending, and the next call goes on with it.
+
+    Args:
+        run: The chains.
+        iterations: How many.
+        stop: Why to end early, or "".
+        whole: If the iterations count together or not at all.
 
     Returns:
         Positions (chain, iterations, dim), stats (chain, iterations), and how many of them every chain completed:
@@ -168,6 +179,7 @@ def advance(run: Run, iterations: int, stop: Stop) -> tuple[Tensor, Stats, int]:
         stop,
     )
     completed = int(run.state.completed.min()) - offset
+    completed = 0 if whole and completed < iterations else completed
     run.iteration += completed
     rest = {POSITION: positions, **stats}
     run.pending = None if completed == iterations else {name: rows[:, completed:] for name, rows in rest.items()}

@@ -16,6 +16,8 @@ from .kernel import Draw, ValueAndGrad, or_infinite, where
 from .mass import Mass
 
 MAX_ENERGY_ERROR = 1000.0
+# A chain's centre is the mean of so many draws: enough to be one, few enough to follow a chain on its way in.
+LATELY = 50
 
 
 class Dynamics(NamedTuple):
@@ -26,11 +28,13 @@ class Dynamics(NamedTuple):
         kinetic: Momenta (chain, dim), mass -> their energy (chain,) float64, even in the momentum.
         integrate: (at, value_and_grad, step size, mass) -> new `at`, log densities (chain,): reversible, and it keeps
             exp(lp - kinetic) dq dp up to the change of lp - kinetic.
+        rise: (state, mass) -> (chain,), where the length of trajectories is learned from those that have just ended.
     """
 
     momentum: Callable[[Tensor, Mass], Tensor]
     kinetic: Callable[[Tensor, Mass], Tensor]
     integrate: Callable[[Tensor, ValueAndGrad, Tensor, Mass], tuple[Tensor, Tensor]]
+    rise: Callable[[State, Mass], Tensor] | None = None
 
 
 class State(NamedTuple):
@@ -47,6 +51,8 @@ class State(NamedTuple):
         diverged: (chain,) whether H - H_0 has passed 1,000 or is not finite.
         fresh: (chain,) whether the chain stands between two trajectories.
         completed: (chain,) iterations completed in this block.
+        centre: (chain, dim) where the chain has been lately: the mean of some `LATELY` draws.
+        seen: (chain,) draws in that mean.
     """
 
     start: Tensor
@@ -60,6 +66,8 @@ class State(NamedTuple):
     diverged: Tensor
     fresh: Tensor
     completed: Tensor
+    centre: Tensor
+    seen: Tensor
 
 
 def init(position: Tensor, lp: Tensor, grad: Tensor, constants: dict[str, Tensor]) -> State:
@@ -70,7 +78,7 @@ def init(position: Tensor, lp: Tensor, grad: Tensor, constants: dict[str, Tensor
     return State(
         start=here, start_e=torch.stack([lp, lp], 1), draw=here, draw_lp=lp,
         at=torch.stack([position, torch.zeros_like(position), grad], 1), chance=torch.zeros_like(lp),
-        steps=none, planned=none, diverged=no, fresh=~no, completed=none,
+        steps=none, planned=none, diverged=no, fresh=~no, completed=none, centre=position, seen=none,
     )  # fmt: skip
 
 
@@ -150,5 +158,16 @@ def step(
     )
     energy = torch.where(take, energy, s.start_e[:, 1])
     depth = torch.zeros_like(s.steps)
+    s, rise = _told(dynamics, s, mass, done)
     new = (s.draw[:, 0].clone(), s.draw_lp.clone())
-    return s, Draw(done, s.completed - 1, *new, energy, chance, depth, s.steps + 0, s.diverged | False)
+    return s, Draw(done, s.completed - 1, *new, energy, chance, depth, s.steps + 0, s.diverged | False, rise)
+
+
+def _told(dynamics: Dynamics, s: State, mass: Mass, done: Tensor) -> tuple[State, Tensor]:
+    """What the trajectories that have just ended tell of their length, the chains' centres having one more draw."""
+    if dynamics.rise is None:
+        return s, torch.zeros_like(s.chance)
+    seen = s.seen + done
+    weight = torch.where(done, 1 / seen.double().clamp(1, LATELY), 0.0).to(s.centre)[:, None]
+    s = s._replace(centre=s.centre + weight * (s.draw[:, 0] - s.centre), seen=seen)
+    return s, dynamics.rise(s, mass)

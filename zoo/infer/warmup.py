@@ -1,7 +1,7 @@
 """Warm-up: step size, mass and a kernel's own numbers are tuned, all shared by the chains.
 
-A kernel may say how: `mean_accept(accept)` (chain,) -> one number, where it is not the mean; and
-`begin(length) -> memory`, `tune(memory, state, mass, step_size, max_steps) -> memory` with `memory.log_length` and
+A kernel may say how: `mean_accept(accept)` (chain, iteration) -> one number, where it is not the mean; and
+`begin(length) -> memory`, `tune(memory, rise, accept, step_size, max_steps) -> memory` with `memory.log_length` and
 `memory.average`, `rescaled(memory, by) -> memory` (log lengths grow by `by`), where it learns a trajectory length.
 """
 
@@ -16,12 +16,12 @@ from torch import Tensor
 
 from . import adapt, mass
 from .journal import Journal
-from .march import POSITION, Run, Show, Stop, advance, at_start, put_on, restore
+from .march import POSITION, Run, Show, Stats, Stop, advance, put_on, restore
 from .noise import BLOCK
 from .seeds import block_seed
+from .way_in import come_from, on_the_way, way_in_of
 
 STEPS_IN = 10
-WAY_IN = 150
 
 
 class Plan(NamedTuple):
@@ -39,7 +39,7 @@ class Plan(NamedTuple):
 
 
 class Tuning(NamedTuple):
-    """What warm-up remembers from one iteration to the next, beside the run itself.
+    """What warm-up remembers from one stride to the next, beside the run itself.
 
     `done` iterations; the acceptance's dual averaging; each chain's spread in this window and, where directions are
     learned, its positions; the climb of a trajectory length; each chain's recent acceptance.
@@ -63,29 +63,11 @@ def warm(run: Run, plan: Plan, journal: Journal, stop: Stop, show: Show) -> bool
     saved = journal.take("warmup")
     if saved is None:
         run.tuned["step_size"] = first_step_size(run, 0) if plan.step_size is None else plan.step_size
-    if not _warm_up(run, plan._replace(warmup=plan.warmup - way_in), saved, "warmup", journal, stop, show):
+    plan = plan._replace(warmup=plan.warmup - way_in)
+    if not _warm_up(run, plan, saved, "warmup", journal, stop, show):
         return False
     settle(run)
     return True
-
-
-def way_in_of(kernel: Any, warmup: int) -> int:
-    """How many iterations of warm-up belong to another kernel: some are lost far from where the mass is."""
-    return min(WAY_IN, warmup // 3) if hasattr(kernel, "WAY_IN") else 0
-
-
-def on_the_way(run: Run) -> Run:
-    """The chains of a run at their starts, under the kernel that is its way in."""
-    way = run.kernel.WAY_IN
-    setup, state = at_start(way, run.density, run.kernel.position_of(run.state), {})
-    tuned = {"step_size": 1.0, **setup.tuned}
-    return Run(run.density, way, setup, run.seed, state, run.mass, tuned, run.watch, width=run.width)
-
-
-def come_from(run: Run, other: Run) -> None:
-    """Puts a run where its way in has led, with the mass learned there."""
-    at, run.mass = other.kernel.position_of(other.state).clone(), other.mass
-    run.state = run.kernel.init(at, *run.density.value_and_grad(at), run.setup.constants)
 
 
 def _come_in(run: Run, plan: Plan, journal: Journal, stop: Stop, show: Show) -> bool:
@@ -103,20 +85,19 @@ def _come_in(run: Run, plan: Plan, journal: Journal, stop: Stop, show: Show) -> 
 
 
 def _warm_up(run: Run, plan: Plan, saved: Any, stage: str, journal: Journal, stop: Stop, show: Show) -> bool:
-    """Tunes `run`, one iteration of all chains at a time, from the beginning or from what was saved; as `warm`."""
+    """Tunes `run`, a few iterations of all chains at a time, from the beginning or from what was saved; as `warm`."""
     if saved is not None:
         restore(run, saved["run"])
     memory = first_memory(run) if saved is None else _restored(run, saved["tuning"])
-    windows = adapt.windows(plan.warmup)
-    for i in range(memory.done + 1, plan.warmup + 1):
-        position, stats, completed = advance(run, 1, stop)
+    while memory.done < plan.warmup:
+        positions, stats, completed = advance(run, next_stride(run, plan, memory), stop, True)
         if not completed:
             journal.write(stage, run, functools.partial(_packed, memory))
             return False
         if plan.keep:
-            journal.warmup.add({POSITION: position, **{name: stats[name] for name in run.kernel.STATS}})
-        memory, accept = learned(run, plan, windows, memory, position, stats["accept"][:, 0])
-        show(i, f"warm-up, accept {accept:.2f}, step {run.tuned['step_size']:.2g}")
+            journal.warmup.add({POSITION: positions, **{name: stats[name] for name in run.kernel.STATS}})
+        memory, accept = learned(run, plan, memory, positions, stats)
+        show(memory.done, f"warm-up, accept {accept:.2f}, step {run.tuned['step_size']:.2g}")
         journal.at_boundary(stage, run, functools.partial(_packed, memory))
     conclude(run, plan, memory)
     run.watch.awake = True
@@ -150,33 +131,64 @@ def _restored(run: Run, saved: dict[str, Any]) -> Tuning:
     return Tuning(**saved | {"averaging": averaging, "spread": spread, "climb": climb})
 
 
-def learned(
-    run: Run, plan: Plan, windows: tuple[int, set[int]], memory: Tuning, position: Tensor, accept: Tensor
-) -> tuple[Tuning, float]:
-    """What one more iteration teaches; the run's step size, mass and length follow. Also the acceptance tuned to."""
-    first, ends = windows
-    settled = sorted(ends)[:2][-1] if ends else first
-    i = memory.done + 1
+def _settled(plan: Plan) -> tuple[int, int, set[int]]:
+    """When the first window of the mass begins, when a trajectory length may be learned, when windows end."""
+    first, ends = adapt.windows(plan.warmup)
+    return first, sorted(ends)[:2][-1] if ends else first, ends
+
+
+def next_stride(run: Run, plan: Plan, memory: Tuning) -> int:
+    """How many iterations the chains do before the next `learned`; within one block of noise."""
+    first, settled, ends = _settled(plan)
+    since = memory.done - max((end for end in ends if end <= memory.done), default=0)
+    block = memory.done + BLOCK - run.iteration % BLOCK
+    return adapt.stride(memory.done, since, (first, settled, *ends, plan.warmup, block))
+
+
+def learned(run: Run, plan: Plan, memory: Tuning, positions: Tensor, stats: Stats) -> tuple[Tuning, float]:
+    """What `next_stride` more iterations teach; the run's step size, mass and length follow.
+
+    Args:
+        run, plan, memory: As they were before.
+        positions: (chain, iteration, dim).
+        stats: (chain, iteration) each.
+
+    Returns:
+        The memory, and the acceptance tuned to.
+    """
+    first, settled, ends = _settled(plan)
+    done, accept = memory.done + positions.shape[1], stats["accept"]
     pooled, recent = _pooled(run, accept, memory.recent)
     averaging, spread, window = memory.averaging, memory.spread, memory.window
+    step_size = run.tuned["step_size"]
     if plan.target is not None:
         averaging = adapt.update(averaging, pooled, plan.target)
         _set_step(run, plan, adapt.now(averaging))
-    climb = _tune(run, memory.climb, i > settled)
-    if i > first:
-        spread = adapt.add(spread, position[:, 0])
-        window = [*window, position] if plan.kind in ("low_rank", "dense") else window
-    memory = Tuning(i, averaging, spread, window, climb, recent)
-    return (_renewed(run, plan, memory) if i in ends else memory), pooled
+    climb = _tune(run, memory.climb, stats, step_size, done > settled)
+    if done > first:
+        spread = adapt.add(spread, positions)
+        window = [*window, positions] if plan.kind in ("low_rank", "dense") else window
+    memory = Tuning(done, averaging, spread, window, climb, recent)
+    return (_renewed(run, plan, memory) if done in ends else memory), pooled
 
 
 def _renewed(run: Run, plan: Plan, memory: Tuning) -> Tuning:
     """At a window's end: the mass that it taught, with a step size and a window begun anew."""
     before, run.mass = run.mass, _new_mass(run, plan.kind, memory.spread, memory.window)
-    _set_step(run, plan, first_step_size(run, memory.done))
-    averaging, spread = adapt.restart(run.tuned["step_size"]), adapt.no_spread(run.mass.scale, len(memory.recent))
+    by = _by(before, run.mass)
+    guess = plan.target is None or memory.done == min(_settled(plan)[2])
+    # A mass that is learned again is another by little: from then on what dual averaging has found goes on.
+    size = first_step_size(run, memory.done) if guess else adapt.average(memory.averaging) * math.exp(by)
+    _set_step(run, plan, size)
+    averaging = adapt.restart(run.tuned["step_size"], 10.0 if guess else 1.0)
+    spread = adapt.no_spread(run.mass.scale, len(memory.recent))
     run.watch.awake = True
-    return memory._replace(averaging=averaging, spread=spread, window=[], climb=_rescaled(run, memory.climb, before))
+    return memory._replace(averaging=averaging, spread=spread, window=[], climb=_rescaled(run, memory.climb, by))
+
+
+def _by(before: mass.Mass, after: mass.Mass) -> float:
+    """By how much log times grow with another mass: in units of its scales' geometric mean."""
+    return float((before.scale.log() - after.scale.log()).mean())
 
 
 def _set_step(run: Run, plan: Plan, value: float) -> None:
@@ -217,27 +229,28 @@ def _first_climb(run: Run) -> Any:
     return run.kernel.begin(run.tuned["length"])
 
 
-def _tune(run: Run, climb: Any, settled: bool) -> Any:
-    """A step of the climb; while chains still come in from their starts, trajectories of 10 steps on average.
+def _tune(run: Run, climb: Any, stats: Stats, step_size: float, settled: bool) -> Any:
+    """Steps of the climb, by trajectories of steps of a size; while chains come in, trajectories of some 10 steps.
 
     What is learned of the length on the way in is wrong, and single steps take a hundred times as long to come in.
     """
     if climb is None:
         return None
-    step_size, most = run.tuned["step_size"], int(run.setup.constants["max_steps"])
+    most = int(run.setup.constants["max_steps"])
     if not settled:
-        run.tuned["length"] = min(STEPS_IN, most / 2) * step_size
-        return run.kernel.begin(step_size)
-    climb = run.kernel.tune(climb, run.state, run.mass, step_size, most)
+        run.tuned["length"] = min(STEPS_IN, most / 2) * run.tuned["step_size"]
+        run.state = run.state._replace(seen=torch.zeros_like(run.state.seen))
+        return run.kernel.begin(run.tuned["step_size"])
+    climb = run.kernel.tune(climb, stats["rise"], stats["accept"], step_size, most)
     run.tuned["length"] = math.exp(climb.log_length)
     return climb
 
 
-def _rescaled(run: Run, climb: Any, before: mass.Mass) -> Any:
-    """With another mass, time has another unit: that of the scales' geometric mean; the climb goes on from there."""
+def _rescaled(run: Run, climb: Any, by: float) -> Any:
+    """With another mass, time has another unit; the climb goes on from there."""
     if climb is None:
         return None
-    climb = run.kernel.rescaled(climb, float((before.scale.log() - run.mass.scale.log()).mean()))
+    climb = run.kernel.rescaled(climb, by)
     run.tuned["length"] = math.exp(climb.log_length)
     return climb
 

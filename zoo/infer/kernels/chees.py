@@ -1,7 +1,7 @@
 """ChEES-HMC: Hamiltonian Monte Carlo whose trajectory length many chains learn together.
 
     ChEES(T) = E[(|q_T - E q|^2 - |q_0 - E q|^2)^2] / 4,    q in coordinates in which the mass is the unit matrix
-    d ChEES / d log T ~ mean_c a_c t (|q'_c - m_c|^2 - |q_c - m_c|^2) (q'_c - m_c) . v'_c / mean_c a_c
+    d ChEES / d log T ~ mean_c a_c t (|q'_c - m_c|^2 - |q_c - m_c|^2) (q'_c - m_c) . v'_c
 
 the squared change of the squared distance from the mean: autocorrelation of the squares is what HMC is worst at.
 Chain c starts at q_c and ends, after time t, at the proposal q'_c with velocity v'_c; a_c is its acceptance
@@ -21,15 +21,19 @@ Source: Hoffman, Radul & Sountsov 2021, "An adaptive-MCMC scheme for setting tra
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from zoo.infer.kernel import Setup
+from zoo.infer import trajectory
+from zoo.infer.kernel import Draw, Setup, ValueAndGrad
 from zoo.infer.kernels import hmc
-from zoo.infer.kernels.hmc import State, init, position_of, step
-from zoo.infer.mass import Mass, velocity, whitened
+from zoo.infer.kernels.hmc import State, init, position_of
+from zoo.infer.leapfrog import leapfrog
+from zoo.infer.mass import Mass, kinetic, velocity, whitened
+from zoo.infer.mass import momentum as momentum_of
+from zoo.infer.trajectory import Dynamics
 
 __all__ = ["CHAINS", "LEAST_CHAINS", "STATS", "TARGET_ACCEPT", "State", "init", "position_of", "setup", "step"]
 
@@ -41,8 +45,6 @@ LEAST_CHAINS = 4
 # from one step at 2.5 % an iteration they would take most of warm-up to reach.
 RATE, FAST, SOON = 0.025, 0.1, 50.0
 DECAY = 0.95
-# A chain's centre is the mean of so many draws: enough to be one, few enough to follow a chain on its way in.
-LATELY = 50
 
 
 def setup(dim: int, *, jitter: float = 0.5, max_steps: int = 1000) -> Setup:
@@ -56,11 +58,19 @@ def setup(dim: int, *, jitter: float = 0.5, max_steps: int = 1000) -> Setup:
     return hmc.setup(dim, length=1.0, jitter=jitter, max_steps=max_steps)
 
 
+def step(s: State, value_and_grad: ValueAndGrad, noise: dict[str, Tensor], **numbers: Any) -> tuple[State, Draw]:
+    """One leapfrog step of every chain, see `zoo.infer.trajectory.step`."""
+    return trajectory.step(Dynamics(momentum_of, kinetic, leapfrog, _rise), s, value_and_grad, noise, **numbers)
+
+
+def _rise(state: State, mass: Mass) -> Tensor:
+    return rise(state, whitened(velocity(state.at[:, 1], mass), mass), mass)
+
+
 class Climb(NamedTuple):
     """Adam on log T without first moment, the average of log T that is kept, and the recent mean of log step size.
 
-    `time` counts steps of the climb, `seen` those since its slope was last in other units; `centre` (chain, dim) is
-    where each chain has been on average lately, None before the first step.
+    `time` counts steps of the climb, `seen` those since its slope was last in other units.
     """
 
     log_length: float
@@ -69,7 +79,6 @@ class Climb(NamedTuple):
     time: int = 0
     seen: int = 0
     log_step: float = 0.0
-    centre: Tensor | None = None
 
 
 def begin(length: float) -> Climb:
@@ -84,41 +93,39 @@ def rescaled(climb: Climb, by: float) -> Climb:
 
 
 def mean_accept(accept: Tensor) -> float:
-    """The harmonic mean over chains (chain,): one chain that rejects everything is not averaged away."""
-    return 1 / float(accept.double().clamp(min=1e-10).reciprocal().mean())
+    """The harmonic mean over chains of (chain, iteration): one that rejects everything is not averaged away."""
+    return float((1 / accept.clamp(min=1e-10).reciprocal().mean(0)).mean())
 
 
-def slope(state: State, speed: Tensor, mass: Mass, step_size: float, centre: Tensor) -> float:
-    """d ChEES / d log T of the module's docstring, from the trajectories that have just ended.
+def rise(state: State, speed: Tensor, mass: Mass) -> Tensor:
+    """t / e (|q' - m|^2 - |q - m|^2) (q' - m) . v' of the module's docstring, (chain,), of trajectories just ended.
 
     Args:
         state: The chains.
-        speed: Whitened velocities (chain, dim) at the ends.
+        speed: v', whitened velocities (chain, dim) at the ends.
         mass: M.
-        step_size: e.
-        centre: m (chain, dim).
     """
-    weight = torch.where(torch.isfinite(state.at).all(-1).all(-1), state.chance, 0.0)
-    before = whitened(state.start[:, 0] - centre, mass).double()
-    after = whitened(torch.nan_to_num(state.at[:, 0]) - centre, mass).double()
+    before = whitened(state.start[:, 0] - state.centre, mass).double()
+    after = whitened(state.at[:, 0] - state.centre, mass).double()
     change = (after**2 - before**2).sum(-1)
-    along = (after * torch.nan_to_num(speed)).sum(-1)
-    return float((weight * state.steps * change * along).sum()) * step_size / max(float(weight.sum()), 1e-12)
+    # An end that is no number is refused for certain, and says nothing.
+    return torch.where(state.chance > 0, state.steps * change * (after * speed).sum(-1), 0.0)
 
 
-def recentred(climb: Climb, state: State) -> Tensor:
-    """The chains' mean positions (chain, dim) over some `LATELY` draws."""
-    here = position_of(state)
-    if climb.centre is None:
-        return here.clone()
-    return climb.centre + max(1 / (climb.time + 1), 1 / LATELY) * (here - climb.centre)
+def slope(rise: Tensor, accept: Tensor, step_size: float) -> float:
+    """d ChEES / d log T times the mean acceptance: the mean over chains of a e `rise`, all (chain,).
+
+    Not divided by it: trajectories of a step size that is only tried and that no chain accepts are to say next to
+    nothing, or Adam would remember their size for a hundred iterations.
+    """
+    return float((accept * rise).mean()) * step_size
 
 
-def tune(climb: Climb, state: State, mass: Mass, step_size: float, max_steps: int) -> Climb:
-    """One step of Adam up the slope, after each iteration of warm-up."""
-    centre = recentred(climb, state)
-    speed = whitened(velocity(state.at[:, 1], mass), mass)
-    return climbed(climb, slope(state, speed, mass, step_size, centre), step_size, max_steps)._replace(centre=centre)
+def tune(climb: Climb, rise: Tensor, accept: Tensor, step_size: float, max_steps: int) -> Climb:
+    """Steps of Adam up the slope, one for each iteration of warm-up since the last; rise, accept (chain, iteration)."""
+    for told, chance in zip(rise.unbind(1), accept.unbind(1), strict=True):
+        climb = climbed(climb, slope(told, chance, step_size), step_size, max_steps)
+    return climb
 
 
 def climbed(climb: Climb, rise: float, step_size: float, max_steps: int) -> Climb:

@@ -29,7 +29,7 @@ from torch import Tensor
 from zoo.infer import trajectory
 from zoo.infer.kernel import Draw, Setup, ValueAndGrad
 from zoo.infer.kernels import chees, hmc
-from zoo.infer.kernels.chees import begin, mean_accept, rescaled
+from zoo.infer.kernels.chees import begin, mean_accept, rescaled, rise, tune
 from zoo.infer.mass import Mass, slope, spread
 from zoo.infer.trajectory import Dynamics, State, init, position_of
 
@@ -105,12 +105,8 @@ def integrate(at: Tensor, value_and_grad: ValueAndGrad, step: Tensor, mass: Mass
 
 def step(s: State, value_and_grad: ValueAndGrad, noise: dict[str, Tensor], **numbers: Any) -> tuple[State, Draw]:
     """One step of every chain, see `zoo.infer.trajectory.step`."""
-    return trajectory.step(Dynamics(direction, kinetic, integrate), s, value_and_grad, noise, **numbers)
+    return trajectory.step(Dynamics(direction, kinetic, integrate, _rise), s, value_and_grad, noise, **numbers)
 
 
-def tune(climb: chees.Climb, state: State, mass: Mass, step_size: float, max_steps: int) -> chees.Climb:
-    """One step of the climb of `chees`, with velocities u."""
-    centre = chees.recentred(climb, state)
-    u = state.at[:, 1] / state.at[:, 1].norm(dim=-1, keepdim=True)
-    rise = chees.slope(state, u, mass, step_size, centre)
-    return chees.climbed(climb, rise, step_size, max_steps)._replace(centre=centre)
+def _rise(state: State, mass: Mass) -> Tensor:
+    return rise(state, direction(state.at[:, 1], mass), mass)

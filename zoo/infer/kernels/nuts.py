@@ -263,4 +263,5 @@ def step(
     accept = s.accept / s.steps.clamp(min=1)
     lp, energy = s.best_e.unbind(1)
     s = s._replace(fresh=s.fresh | done, completed=s.completed + done)
-    return s, Draw(done, s.completed - 1, s.best[:, 0], lp, energy, accept, s.depth, s.steps, diverging)
+    none = torch.zeros_like(lp)
+    return s, Draw(done, s.completed - 1, s.best[:, 0], lp, energy, accept, s.depth, s.steps, diverging, none)
