@@ -7,16 +7,20 @@ the two equal; ArviZ computes one scalar at a time, which for 1,000 points takes
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import fft, special, stats
+from scipy import stats
+
+from .effective import LEAST_DRAWS, effective
+from .ranks import Sorted, from_median, quantile, scores, sort_rows
 
 Array = NDArray[np.float64]
 
-# Columns worked on together: bounds the memory of the Fourier transforms.
-BLOCK = 256
-LEAST_DRAWS = 4
+# Numbers worked on together: bounds the memory of the Fourier transforms, and keeps them near the processor.
+BLOCK = 2**18
+TAILS = (0.05, 0.95)
 
 
 def constant(draws: ArrayLike) -> NDArray[np.bool_]:
@@ -51,13 +55,27 @@ def rhat(draws: ArrayLike) -> Array:
 
     Source: Vehtari, Gelman, Simpson, Carpenter, Buerkner (2021), Rank-normalization, folding, localization.
     """
+    return _blockwise(lambda block: _rank_rhat(*_ranked(block)), draws, if_constant=1.0)
+
+
+class Mixing(NamedTuple):
+    """R-hat, bulk and tail ESS (...) of the same draws."""
+
+    rhat: Array
+    bulk: Array
+    tail: Array
+
+
+def mixing(draws: ArrayLike) -> Mixing:
+    """What `rhat` and `ess` give of draws (chain, draw, ...), by one sort for all three."""
 
     def one(block: Array) -> Array:
-        block = _split(block)
-        folded = np.abs(block - np.median(block, axis=(0, 1)))
-        return np.maximum(_plain_rhat(_scores(block)), _plain_rhat(_scores(folded)))
+        ordered, normal = _ranked(block)
+        return np.stack([_rank_rhat(ordered, normal), effective(normal), _ess_tail(block, ordered)])
 
-    return _blockwise(one, draws, if_constant=1.0)
+    draws = np.asarray(draws)
+    count = float(np.prod(draws.shape[:2]))
+    return Mixing(*_blockwise(one, draws, if_constant=(1.0, count, count)))
 
 
 def ess(draws: ArrayLike, kind: str = "bulk") -> Array:
@@ -95,7 +113,7 @@ def mcse_mean(draws: ArrayLike) -> Array:
     """Monte Carlo standard error of the mean: sd / sqrt(ESS), (...) of draws (chain, draw, ...)."""
 
     def one(block: Array) -> Array:
-        return block.std(axis=(0, 1), ddof=1) / np.sqrt(_ess_mean(block))
+        return block.std(axis=(1, 2), ddof=1) / np.sqrt(_ess_mean(block))
 
     return _blockwise(one, draws, if_constant=0.0)
 
@@ -113,9 +131,9 @@ def mcse_sd(draws: ArrayLike) -> Array:
     """
 
     def one(block: Array) -> Array:
-        square = (block - block.mean(axis=(0, 1))) ** 2
-        variance = square.mean(axis=(0, 1))
-        return np.sqrt(square.var(axis=(0, 1)) / _ess_mean(square) / variance) / 2
+        square = _squares(block)
+        variance = square.mean(axis=(1, 2))
+        return np.sqrt(square.var(axis=(1, 2)) / _ess_mean(square) / variance) / 2
 
     return _blockwise(one, draws, if_constant=0.0)
 
@@ -137,10 +155,10 @@ def mcse_quantile(draws: ArrayLike, level: float) -> Array:
     """
 
     def one(block: Array) -> Array:
-        flat = block.reshape(-1, block.shape[2])
-        size = _ess_indicator(block <= np.quantile(flat, level, axis=0))
+        flat = block.reshape(len(block), -1)
+        size = _ess_below(block, np.quantile(flat, level, axis=1))
         low, high = (stats.beta.ppf(tail, size * level + 1, size * (1 - level) + 1) for tail in (0.158655, 0.841345))
-        ends = [np.quantile(column, pair) for column, *pair in zip(flat.T, low, high, strict=True)]
+        ends = [np.quantile(column, pair) for column, *pair in zip(flat, low, high, strict=True)]
         return np.diff(ends, axis=1)[:, 0] / 2
 
     return _blockwise(one, draws, if_constant=0.0)
@@ -194,100 +212,87 @@ def mcse_weighted_mean(draws: ArrayLike, weights: ArrayLike, kind: str) -> Array
     return np.asarray(influence.std(axis=(0, 1)) / np.sqrt(weights.size))
 
 
-def _blockwise(function: Callable[[Array], Array], draws: ArrayLike, if_constant: float) -> Array:
-    """`function` over blocks of columns of (chain, draw, ...); constants get that, a draw that is not finite NaN."""
+def _blockwise(function: Callable[[Array], Array], draws: ArrayLike, if_constant: ArrayLike) -> Array:
+    """`function` over blocks (k, chain, draw) of draws (chain, draw, ...); a draw that is not finite gives NaN.
+
+    Args:
+        function: (k, chain, draw) -> (*m, k).
+        draws: (chain, draw, ...).
+        if_constant: What a constant quantity gets, of shape m; the result is (*m, ...).
+    """
     draws = np.asarray(draws)
     if draws.ndim < 2:
         raise ValueError(f"draws must be (chain, draw, ...), got {draws.shape}. One chain: draws[None].")
-    flat = draws.reshape(*draws.shape[:2], -1)
-    out = np.full(flat.shape[2], np.nan)
+    flat, instead = draws.reshape(*draws.shape[:2], -1), np.asarray(if_constant)
+    out = np.full((*instead.shape, flat.shape[2]), np.nan)
     fixed = constant(flat)
-    out[fixed] = if_constant
+    out[..., fixed] = instead[..., None]
     if draws.shape[1] >= LEAST_DRAWS:
         varies = np.flatnonzero(~fixed & np.isfinite(flat).all(axis=(0, 1)))
-        for start in range(0, len(varies), BLOCK):
-            columns = varies[start : start + BLOCK]
+        size = max(1, BLOCK // (flat.shape[0] * flat.shape[1]))
+        for start in range(0, len(varies), size):
+            columns = varies[start : start + size]
+            block = np.ascontiguousarray(np.moveaxis(flat[:, :, columns], 2, 0), dtype=np.float64)
             with np.errstate(divide="ignore", invalid="ignore"):
-                out[columns] = function(flat[:, :, columns].astype(np.float64))
-    return out.reshape(draws.shape[2:])
+                out[..., columns] = function(block)
+    return out.reshape((*instead.shape, *draws.shape[2:]))
 
 
 def _split(block: Array) -> Array:
-    """Every chain as its first and its last half: (2 chain, draw // 2, k)."""
-    half = block.shape[1] // 2
-    return np.concatenate([block[:, :half], block[:, -half:]])
+    """Every chain as its first and its last half: (k, 2 chain, draw // 2)."""
+    half = block.shape[2] // 2
+    return np.concatenate([block[:, :, :half], block[:, :, -half:]], axis=1)
 
 
-def _scores(block: Array) -> Array:
-    """Normal scores of the ranks over all chains: Phi^-1((rank - 3/8) / (S + 1/4))."""
-    flat = block.reshape(-1, block.shape[2])
-    ranks = stats.rankdata(flat, axis=0)
-    return np.asarray(special.ndtri((ranks - 0.375) / (len(flat) + 0.25))).reshape(block.shape)
+def _ranked(block: Array) -> tuple[Sorted, Array]:
+    """The halves' draws in order, and the normal scores of their ranks over all chains (k, 2 chain, draw // 2)."""
+    halves = _split(block)
+    ordered = sort_rows(halves.reshape(len(halves), -1))
+    return ordered, scores(ordered).reshape(halves.shape)
+
+
+def _rank_rhat(ordered: Sorted, normal: Array) -> Array:
+    folded = scores(from_median(ordered)).reshape(normal.shape)
+    return np.maximum(_plain_rhat(normal), _plain_rhat(folded))
 
 
 def _plain_rhat(block: Array) -> Array:
-    draws = block.shape[1]
-    between = draws * block.mean(axis=1).var(axis=0, ddof=1)
-    within = block.var(axis=1, ddof=1).mean(axis=0)
+    draws = block.shape[2]
+    between = draws * block.mean(axis=2).var(axis=1, ddof=1)
+    within = block.var(axis=2, ddof=1).mean(axis=1)
     # Chains that stand still at different places: infinite; a folded quantity that is constant everywhere: 1.
     ratio = np.where(within > 0, between / within, np.where(between > 0, np.inf, 1.0))
     return np.asarray(np.sqrt((ratio + draws - 1) / draws))
 
 
 def _ess_bulk(block: Array) -> Array:
-    return _ess(_scores(_split(block)))
+    return effective(_ranked(block)[1])
 
 
-def _ess_tail(block: Array) -> Array:
-    low, high = np.quantile(block.reshape(-1, block.shape[2]), (0.05, 0.95), axis=0)
-    return np.minimum(_ess_indicator(block <= low), _ess_indicator(block <= high))
+def _ess_tail(block: Array, ordered: Sorted | None = None) -> Array:
+    """`ordered`: the halves' draws, where that is known; of an odd number of draws they are not all of them."""
+    if ordered is None or block.shape[2] % 2:
+        values = np.quantile(block.reshape(len(block), -1), TAILS, axis=1)
+    else:
+        values = np.stack([quantile(ordered, level) for level in TAILS])
+    return np.minimum(*(_ess_below(block, value) for value in values))
 
 
-def _ess_indicator(block: NDArray[np.bool_]) -> Array:
-    return _ess(_split(block.astype(np.float64)))
+def _ess_below(block: Array, value: Array) -> Array:
+    """ESS of the indicator of lying at or below a value (k,)."""
+    return _ess_mean((block <= value[:, None, None]).astype(np.float64))
 
 
 def _ess_mean(block: Array) -> Array:
-    return _ess(_split(block))
+    return effective(_split(block))
+
+
+def _squares(block: Array) -> Array:
+    return (block - block.mean(axis=(1, 2), keepdims=True)) ** 2
 
 
 def _ess_sd(block: Array) -> Array:
-    return _ess(_split((block - block.mean(axis=(0, 1))) ** 2))
+    return _ess_mean(_squares(block))
 
 
 KINDS = {"bulk": _ess_bulk, "tail": _ess_tail, "mean": _ess_mean, "sd": _ess_sd}
-
-
-def _ess(block: Array) -> Array:
-    """Chains x draws / tau, tau = -1 + 2 sum of the autocorrelations up to Geyer's cut; (k,) of (c, n, k)."""
-    chains, draws, _ = block.shape
-    if draws < LEAST_DRAWS:
-        return np.full(block.shape[2], float(chains * draws))
-    covariance = _autocovariance(block)
-    within = covariance[0] * draws / (draws - 1.0)
-    total = covariance[0] + (block.mean(axis=1).var(axis=0, ddof=1) if chains > 1 else 0.0)
-    rho = 1.0 - (within - covariance) / total
-    rho[0] = 1.0
-    last_pair = max(0, (draws - 3) // 2 if draws % 2 else draws // 2 - 2)
-    pairs = rho[0 : 2 * last_pair + 2 : 2] + rho[1 : 2 * last_pair + 2 : 2]
-    # The first pair that is not positive ends the sum; only half of its first term counts, if positive.
-    ends = pairs <= 0
-    cut = np.where(ends.any(axis=0), ends.argmax(axis=0), last_pair)
-    monotone = np.minimum.accumulate(pairs, axis=0)
-    inside = np.arange(len(pairs))[:, None] < cut
-    column = np.arange(rho.shape[1])
-    edge = rho[2 * cut, column]
-    edge = np.where((edge > 0) | (pairs[cut, column] >= 0), edge, 0.0)
-    tau = -1.0 + 2.0 * np.where(inside, monotone, 0.0).sum(axis=0) + edge
-    out = chains * draws / np.maximum(tau, 1 / np.log10(chains * draws))
-    # An indicator may never change (many ties at the quantile): nothing to correlate.
-    return np.where(total > 0, out, float(chains * draws))
-
-
-def _autocovariance(block: Array) -> Array:
-    """Mean over chains of the autocovariances at lags 0 .. n - 1, (n, k), by one Fourier transform."""
-    draws = block.shape[1]
-    size = fft.next_fast_len(2 * draws, real=True)
-    spectrum = fft.rfft(block - block.mean(axis=1, keepdims=True), size, axis=1)
-    power = (spectrum.real**2 + spectrum.imag**2).mean(axis=0)
-    return np.asarray(fft.irfft(power, size, axis=0)[:draws] / draws)

@@ -23,6 +23,9 @@ BLOCK, BLOCK_NUMBERS = 64, 2**22
 class Source:
     """Noise and batches of every step, functions of (seed, restart, step) only.
 
+    Attributes:
+        beside: What a compiled step is given beside rows, see `zoo.infer.beside_rows`; (): its graph holds that.
+
     Args:
         fit: The problem and its guide.
         particles, batch_size: As for `climb`.
@@ -41,6 +44,7 @@ class Source:
         self.length = max(1, min(BLOCK, BLOCK_NUMBERS // max(1, math.prod(self.shape) * fit.noise_for(self.size))))
         self.data: Any = own or ((data.x, data.y) if isinstance(data, Data) else None)
         self.separate = rows if own else batch_size
+        self.beside: tuple[Tensor, ...] = ()
         self.scale = 1.0 if batch_size is None else len(fit.problem.tensor) / batch_size
 
     def noise(self, index: int) -> Tensor:
@@ -49,17 +53,18 @@ class Source:
         return torch.stack([self.fit.noise(seed, r, index, shape, rows=self.size) for seed, r in self.seeds], 1)
 
     def rows(self, index: int) -> Rows:
-        """i -> the data of step i: (x, y), or nothing for a problem on a dict, whose numbers the graph itself holds."""
+        """i -> the data of step i: (x, y) of `Data`, then what is given beside rows."""
+        rest = self.beside
         if self.data is None:
-            return lambda i: ()
+            return lambda i: rest
         x, y = self.data
         if self.size is None:
-            return lambda i: (x, y)
+            return lambda i: (x, y, *rest)
         n = len(self.fit.problem.tensor)
         first = index * self.length
         drawn = [batch_rows(n, self.size, seed=s, restart=r, first=first, count=self.length) for s, r in self.seeds]
         places = torch.stack(drawn).to(x.device)
         if self.own is None:
-            return lambda i: (x[places[:, i]], y[places[:, i]])
+            return lambda i: (x[places[:, i]], y[places[:, i]], *rest)
         row = torch.arange(len(places), device=x.device)[:, None]
-        return lambda i: (x[row, places[:, i]], y[row, places[:, i]])
+        return lambda i: (x[row, places[:, i]], y[row, places[:, i]], *rest)

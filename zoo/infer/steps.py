@@ -9,7 +9,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from zoo.core.problem import Data
+
 from .adam import Pace, adam
+from .beside_rows import beside_rows, on_tensors, shapes_depend_on_numbers
 from .engine import MOST_COORDINATES
 from .fold import fold
 from .graph import trace
@@ -30,7 +33,9 @@ Advance = Callable[[Tensors, Tensor, Tensor, Rows, range, Callable[[int, Tensors
 
 
 def make_step(fit: Fit, rows: int | None, batch_scale: float) -> Callable[..., Tensors]:
-    """step(params, m, v, good, noise, pace[, x, y]) -> (params', m', v', good', row), row as `row_of` makes it.
+    """step(params, m, v, good, noise, pace, *data) -> (params', m', v', good', row), row as `row_of` makes it.
+
+    data: What `Source.rows` gives: x and y of `Data`, then the tensors beside rows that the graph does not hold.
 
     A restart whose ELBO or gradient is not finite stays where it is from then on, which the rows say and the NaN in
     its m; `good` are the last parameters at which both were.
@@ -40,10 +45,11 @@ def make_step(fit: Fit, rows: int | None, batch_scale: float) -> Callable[..., T
         rows: Rows of a batch, one batch for each restart; None: x and y are all data, shared by the restarts.
         batch_scale: n / rows.
     """
+    own = 2 if isinstance(fit.problem.data, Data) else 0
 
     def step(params: Tensor, m: Tensor, v: Tensor, good: Tensor, noise: Tensor, pace: Tensor, *data: Tensor) -> Tensors:
-        batch = Batch(data[0], data[1], shared=rows is None) if data else ALL
-        grad, terms = fit.gradient(params, noise, batch, batch_scale)
+        batch = Batch(data[0], data[1], shared=rows is None) if own else ALL
+        grad, terms = on_tensors(fit, data[own:]).gradient(params, noise, batch, batch_scale)
         x, mean, square = adam(params, m, v, grad, Pace(*pace.unbind()))
         # The mean of gradients is not finite where a gradient is not, and where an earlier step was not.
         finite = torch.isfinite(terms.elbo) & torch.isfinite(mean).all(-1)
@@ -68,14 +74,14 @@ def ready(fit: Fit, source: Source, engine: str, state: Tensors, paces: Tensor) 
     Returns:
         The function, the engine that it came to be, seconds of making it.
     """
-    start, step, rows = time.perf_counter(), make_step(fit, source.separate, source.scale), source.rows(0)(0)
+    start, step = time.perf_counter(), make_step(fit, source.separate, source.scale)
     if engine == "loop":
         return one_by_one(step), engine, 0.0
     if engine == "compiled":
-        advance, engine, seconds = compiled_block(step, state, source.noise(0), paces, rows)
+        advance, engine, seconds = compiled_on_any(step, fit, source, state, paces)
         if engine == "compiled":
             return advance, engine, seconds
-    example = (*state, source.noise(0)[0], paces[0], *rows)
+    example = (*state, source.noise(0)[0], paces[0], *source.rows(0)(0))
     try:
         if fit.layout.size > MOST_COORDINATES:
             step = large_step(fit, source.size, source.scale, example)
@@ -102,6 +108,21 @@ def one_by_one(step: Step) -> Advance:
         return state, torch.stack(said)
 
     return advance
+
+
+def compiled_on_any(step: Step, fit: Fit, source: Source, state: Tensors, paces: Tensor) -> tuple[Advance, str, float]:
+    """The step compiled, given the tensors beside rows from here on, so that other data of their shapes find it.
+
+    Where shapes depend on their numbers the graph holds them, as the uncompiled one does: that gains nothing by being
+    another data set's, too.
+    """
+    noise, beside = source.noise(0), beside_rows(fit.problem)
+    if beside and not shapes_depend_on_numbers(step, (*state, noise[0], paces[0], *source.rows(0)(0))):
+        source.beside = beside
+    made = compiled_block(step, state, noise, paces, source.rows(0)(0))
+    if made[1] != "compiled":
+        source.beside = ()
+    return made
 
 
 def compiled_block(

@@ -18,7 +18,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from zoo.core.diagnostics import bfmi, constant, ess, kish, rhat
+from zoo.core.diagnostics import Mixing, bfmi, constant, kish, mixing, rhat
 from zoo.core.posterior import Posterior
 from zoo.core.problem import Data
 from zoo.core.quantities import Quantity, predicted, quantities
@@ -72,10 +72,10 @@ def compared(posterior: Posterior) -> dict[str, Quantity]:
 
 
 class Limit(NamedTuple):
-    """A diagnostic: name, function of draws (chain, draw, k), whether high is bad, its limit, what to raise."""
+    """A diagnostic: name, which part of `Mixing` it is, whether high is bad, its limit, what to raise."""
 
     name: str
-    function: Callable[[NDArray[Any]], NDArray[np.float64]]
+    part: Callable[[Mixing], NDArray[np.float64]]
     high_is_bad: bool
     limit: float
     advice: str
@@ -91,9 +91,9 @@ class Limit(NamedTuple):
 
 
 LIMITS = (
-    Limit("R-hat", rhat, True, RHAT, "warmup or draws"),
-    Limit("bulk ESS", lambda draws: ess(draws, "bulk"), False, ESS, "draws"),
-    Limit("tail ESS", lambda draws: ess(draws, "tail"), False, ESS, "draws"),
+    Limit("R-hat", lambda found: found.rhat, True, RHAT, "warmup or draws"),
+    Limit("bulk ESS", lambda found: found.bulk, False, ESS, "draws"),
+    Limit("tail ESS", lambda found: found.tail, False, ESS, "draws"),
 )
 
 
@@ -106,12 +106,12 @@ def _mixing(posterior: Posterior) -> list[str]:
         columns.append(np.asarray(quantity.values)[:, :, moving])
     if not names:
         return []
-    draws = np.concatenate(columns, axis=2)
+    found = mixing(np.concatenate(columns, axis=2))
     # Draws that weigh unequally tell less.
     share = 1.0 if posterior.weights is None else kish(to_numpy(posterior.weights))
     lines = []
     for limit in LIMITS:
-        values = limit.function(draws) * (share if "ESS" in limit.name else 1.0)
+        values = limit.part(found) * (share if "ESS" in limit.name else 1.0)
         worst = limit.worst(values)
         if not limit.passes(float(values[worst])):
             shown = f"{values[worst]:.3f}" if limit.high_is_bad and values[worst] < 1000 else f"{values[worst]:.0f}"

@@ -24,7 +24,7 @@ import torch
 from pyro.distributions import constraints
 
 import zoo
-from zoo.core.diagnostics import bfmi, constant
+from zoo.core.diagnostics import bfmi, constant, mixing
 from zoo.core.layout import layout
 from zoo.core.no_result import NoResult
 from zoo.core.paths import target_file
@@ -223,7 +223,7 @@ def _short(limit: Limit, quantity: Quantity) -> str:
     labels = [label for label, fixed in zip(quantity.labels, constant(quantity.values), strict=True) if not fixed]
     if not labels:
         return ""
-    measured = limit.function(values)
+    measured = limit.part(mixing(values))
     worst = limit.worst(measured)
     if limit.passes(float(measured[worst])):
         return ""
