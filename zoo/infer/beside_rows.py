@@ -8,13 +8,10 @@ hyperparameters that are tensors.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from zoo.core.problem import Data, Problem
 
@@ -50,26 +47,3 @@ def on_tensors(fit: Fit, tensors: tuple[Tensor, ...]) -> Fit:
         object.__setattr__(problem, "data", data)
     other.problem = problem
     return other
-
-
-def shapes_depend_on_numbers(function: Callable[..., Any], example: Sequence[Tensor]) -> bool:
-    """Whether a call makes a tensor whose shape depends on another's numbers, as x[mask]: no graph for other data."""
-    with _Shapes() as shapes:
-        function(*example)
-    return shapes.depend
-
-
-class _Shapes(TorchDispatchMode):
-    """Looks at every operation, inside of vmap and of gradients, too."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.depend = False
-
-    def __torch_dispatch__(self, operation: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if torch.Tag.dynamic_output_shape in operation.tags:
-            masks = operation is not torch.ops.aten.index.Tensor or any(
-                place is not None and place.dtype in (torch.bool, torch.uint8) for place in args[1]
-            )
-            self.depend = self.depend or masks
-        return operation(*args, **(kwargs or {}))

@@ -17,6 +17,7 @@ from zoo.core.tensors import plain
 from .density import Density
 from .in_place import compile_in_place
 from .kernel import Draw
+from .known import asks_for_numbers
 from .mass import Mass
 from .threads import running_on, threads_for_size
 
@@ -94,9 +95,13 @@ def compiled_drive(
     """
     arguments = density.problem.arguments()
     state, noise, tuned, mass, stop = example
-    _, draw = step_on(kernel, density, arguments, state, noise, tuned, mass, stop, constants)
+    (_, draw), asks = asks_for_numbers(
+        lambda: step_on(kernel, density, arguments, state, noise, tuned, mass, stop, constants)
+    )
     static = tuple(value.clone() for value in (*state, *draw))
-    fixed_leaves, fixed_spec = pytree.tree_flatten((constants, arguments))
+    # Data that the model asks for numbers are held by the graph; all others are given, so that it serves those, too.
+    held, given_too = (arguments, ()) if asks else (None, arguments)
+    fixed_leaves, fixed_spec = pytree.tree_flatten((constants, given_too))
     given, spec = pytree.tree_flatten((noise, tuned, mass, stop))
     fixed = [leaf for leaf in fixed_leaves if isinstance(leaf, Tensor)]
 
@@ -104,6 +109,7 @@ def compiled_drive(
         old, rest = tensors[: len(static)], iter(tensors[len(static) :])
         filled = [next(rest) if isinstance(leaf, Tensor) else leaf for leaf in fixed_leaves]
         constants, arguments = pytree.tree_unflatten(filled, fixed_spec)
+        arguments = held if asks else arguments
         before = type(state)(*old[: len(state)])
         noise, tuned, mass, stop = pytree.tree_unflatten(list(rest), spec)
         after, draw = step_on(kernel, density, arguments, before, noise, tuned, mass, stop, constants)

@@ -28,6 +28,7 @@ from . import elementwise, skinny
 from .binary import OneExponential
 from .equal_nodes import merge_equal
 from .interrupt import interrupted
+from .known import Untraceable, with_known
 from .replay import written_code
 from .threads import running_on, threads_for
 
@@ -60,16 +61,29 @@ def trace(function: Callable[..., Tensors], example: Sequence[Tensor]) -> torch.
 
     Every example tensor is cloned first: a tensor passed twice would make the tracer merge the two inputs. What no
     result depends on is left out: a guide's draws that the model takes in another form, say.
+
+    Raises:
+        Untraceable: Where its course depends on the numbers of its inputs.
     """
     separate = [e.clone() for e in example]
     with pyro_state(validate=False), OneExponential():
-        graph = make_fx(function, decomposition_table=DECOMPOSITIONS)(*separate)
+        try:
+            graph = make_fx(function, decomposition_table=DECOMPOSITIONS)(*separate)
+        except RuntimeError:  # the tracer's own, where a number is asked for
+            graph = _with_numbers(function, separate)
     forget_source(graph)
     graph.graph.eliminate_dead_code()
     merge_equal(graph.graph)
     graph.recompile()
     forget_source(graph)
     return graph
+
+
+def _with_numbers(function: Callable[..., Tensors], example: Sequence[Tensor]) -> torch.fx.GraphModule:
+    try:
+        return make_fx(with_known(function), decomposition_table=DECOMPOSITIONS)(*example)
+    except RuntimeError as error:
+        raise Untraceable(str(error)) from error
 
 
 def forget_source(graph: torch.fx.GraphModule) -> None:

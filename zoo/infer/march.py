@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -14,11 +15,13 @@ from zoo.core.tensors import plain, to_numpy
 from .density import Density
 from .engine import Drive, compiled_drive, eager_drive
 from .kernel import Setup
+from .known import Untraceable
 from .mass import Mass
 from .noise import BLOCK, noise_block
 from .stuck import Watch
 from .subsample import batch_size
 
+log = logging.getLogger("zoo")
 Rows = dict[str, Tensor]
 Stats = Rows
 Stop = Callable[[], str]
@@ -97,7 +100,11 @@ def put_on(engine: str, run: Run) -> tuple[str, float]:
     run.fill_noise()
     tuned = {name: run.mass.scale.new_tensor(value) for name, value in run.tuned.items()}
     example = (run.state, run.noise, tuned, run.mass, torch.tensor(1, device=run.mass.scale.device))
-    run.drive, engine, seconds = compiled_drive(run.kernel, run.density, constants, example)
+    try:
+        run.drive, engine, seconds = compiled_drive(run.kernel, run.density, constants, example)
+    except Untraceable as error:
+        engine, seconds = "eager", 0.0
+        log.warning("could not compile (%s); running uncompiled", str(error).splitlines()[0][:200])
     if engine != "compiled":  # as a run that goes on from here will be, which no longer tries to compile
         run.drive = eager_drive(run.kernel, run.density, constants)
     return engine, seconds

@@ -18,6 +18,7 @@ from .density import Density, density, is_real
 from .flat import flat_directions
 from .fold import fold
 from .graph import trace
+from .known import Untraceable
 from .lbfgs import ITERATIONS, Descent, Function, lbfgs
 from .runaway import FAR, outwards, watch
 from .starts import starts
@@ -158,7 +159,10 @@ def _downhill(target: Density, example: Tensor, jacobian: bool) -> Function:
         grad, value = torch.func.vmap(gradient)(x)
         return value, grad
 
-    graph = fold(trace(function, (example,)))
+    try:
+        graph = fold(trace(function, (example,)))
+    except Untraceable:
+        return plain
 
     def traced(x: Tensor) -> tuple[Tensor, Tensor]:
         with torch.no_grad():

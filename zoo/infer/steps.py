@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable
 from typing import Any
@@ -12,16 +13,18 @@ from torch import Tensor
 from zoo.core.problem import Data
 
 from .adam import Pace, adam
-from .beside_rows import beside_rows, on_tensors, shapes_depend_on_numbers
+from .beside_rows import beside_rows, on_tensors
 from .engine import MOST_COORDINATES
 from .fold import fold
 from .graph import trace
 from .in_place import compile_in_place
+from .known import Untraceable, asks_for_numbers
 from .large import large_step
 from .prepared import ALL, Batch
 from .step_source import Fit, Rows, Source
 from .track import STATE, Tensors, row_of
 
+log = logging.getLogger("zoo")
 # A draw's weights are written down once, where inductor would compute them anew for each row of the data: with 16
 # restarts of the lecture's network a step takes half the time.
 SETTINGS = {"realize_reads_threshold": 2}
@@ -113,13 +116,17 @@ def one_by_one(step: Step) -> Advance:
 def compiled_on_any(step: Step, fit: Fit, source: Source, state: Tensors, paces: Tensor) -> tuple[Advance, str, float]:
     """The step compiled, given the tensors beside rows from here on, so that other data of their shapes find it.
 
-    Where shapes depend on their numbers the graph holds them, as the uncompiled one does: that gains nothing by being
-    another data set's, too.
+    Where the model asks for their numbers the graph holds them, as the uncompiled one does. Rows of `Data` it cannot
+    hold, since each batch has others: then the step runs uncompiled.
     """
     noise, beside = source.noise(0), beside_rows(fit.problem)
-    if beside and not shapes_depend_on_numbers(step, (*state, noise[0], paces[0], *source.rows(0)(0))):
-        source.beside = beside
-    made = compiled_block(step, state, noise, paces, source.rows(0)(0))
+    asks = bool(beside) and asks_for_numbers(lambda: step(*state, noise[0], paces[0], *source.rows(0)(0)))[1]
+    source.beside = () if asks else beside
+    try:
+        made = compiled_block(step, state, noise, paces, source.rows(0)(0))
+    except Untraceable as error:
+        log.warning("could not compile (%s); running uncompiled", str(error).splitlines()[0][:200])
+        made = one_by_one(step), "eager", 0.0
     if made[1] != "compiled":
         source.beside = ()
     return made
