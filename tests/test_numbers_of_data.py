@@ -12,6 +12,7 @@ import torch
 import zoo
 from tests.test_compiled_once import made, uncompiled
 from zoo.infer import engine, graph
+from zoo.infer.each import fits
 from zoo.infer.graph import trace
 from zoo.infer.known import Untraceable, asks_for_numbers
 
@@ -76,6 +77,18 @@ def test_every_method_runs_it(method: str, make: Any, uncompiled: list[Any]) -> 
         if method in ("nuts", "svi"):
             held = "eager" if (method, make) == ("svi", on_data) else "compiled"
             assert found.settings["engine"] == held
+
+
+@pytest.mark.parametrize("make", [on_a_dict, on_data])
+@pytest.mark.parametrize("method", ["nuts", "svi", "laplace"])
+def test_many_data_sets_take_their_turns(method: str, make: Any) -> None:
+    """Each by a graph of its own, since no batch can ask each for its number: fits as the method alone makes them."""
+    options = {"progress": False} | {"nuts": {"warmup": 12, "draws": 8}, "svi": {"steps": 20}, "laplace": {}}[method]
+    tasks = [make(0.0), make(3.0)]
+    found = dict(fits(tasks, method, options, [5, 6], lambda: ""))
+    for i, task in enumerate(tasks):
+        alone = zoo.run(task, method, seed=5 + i, **options)
+        torch.testing.assert_close(found[i].draws, alone.draws)
 
 
 def test_a_graph_that_is_given_what_was_asked_for_is_refused(

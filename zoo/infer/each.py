@@ -6,13 +6,16 @@ import importlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import torch
+
 from zoo.core.posterior import Posterior
 from zoo.core.problem import Problem
 
 from . import many_guides, many_modes
-from .density import density
+from .density import Density, density
 from .dispatch import asked_of, methods, run
 from .engine import ENGINES
+from .known import asks_for_numbers
 from .many import sampled
 
 # Methods that are no kernels, and what fits many data sets by them at once.
@@ -35,9 +38,9 @@ def fits(problems: Sequence[Problem], method: str, options: dict[str, Any], seed
     asked, module = defaults | given, importlib.import_module(methods()[method])
     if method in ABREAST:
         together = ABREAST[method]
-        if together.possible(problems[0], asked):
+        if together.possible(problems[0], asked) and not _asks(problems[0]):
             return together.fitted(problems, asked, seeds, stop)
-    elif not hasattr(module, "fit") and _side_by_side(problems[0], asked):
+    elif not hasattr(module, "fit") and _side_by_side(problems[0], asked) and not _asks(problems[0]):
         return sampled(problems, module, asked, seeds, stop)
     return _in_turn(problems, method, options, seeds, stop)
 
@@ -47,6 +50,13 @@ def _side_by_side(problem: Problem, options: dict[str, Any]) -> bool:
     if options["engine"] not in ENGINES or options["engine"] in ("loop", "pyro"):
         return False
     return density(problem).engine == "eager"
+
+
+def _asks(problem: Problem) -> bool:
+    """Whether a model asks its data for numbers, which a batch of data sets has several of."""
+    target = Density(problem, "eager")
+    at = torch.zeros(1, target.dim, dtype=target.dtype, device=target.device)
+    return asks_for_numbers(lambda: target.value_and_grad(at))[1]
 
 
 def _in_turn(
