@@ -13,6 +13,7 @@ from zoo.core.tensors import plain, to_numpy
 
 from .density import Density
 from .engine import Drive, compiled_drive, eager_drive
+from .in_pieces import whole
 from .kernel import Setup
 from .mass import Mass
 from .noise import BLOCK, noise_block
@@ -99,6 +100,7 @@ def put_on(engine: str, run: Run) -> tuple[str, float]:
     example = (run.state, run.noise, tuned, run.mass, torch.tensor(1, device=run.mass.scale.device))
     run.drive, engine, seconds = compiled_drive(run.kernel, run.density, constants, example)
     if engine != "compiled":  # as a run that goes on from here will be, which no longer tries to compile
+        run.density = whole(run.density)
         run.drive = eager_drive(run.kernel, run.density, constants)
     return engine, seconds
 
