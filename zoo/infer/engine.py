@@ -128,20 +128,26 @@ def compiled_drive(
 def step_on(
     kernel: Any, density: Density, arguments: Any, state: Any, noise: Any, tuned: Any, mass: Any, stop: Any, fixed: Any
 ) -> tuple[Any, Draw]:
-    """A step of the kernel on the density of the model with these arguments (the data among them).
+    """A step of the kernel on the density of the model with these arguments (the data among them)."""
+    gradient = gradient_on(density, arguments)
+    with pyro_state(validate=False), torch.no_grad():  # of what a model holds, too
+        return kernel.step(state, gradient, noise, mass=mass, stop=stop, **tuned, **fixed)
 
-    A density in pieces is that of the piece at hand, see `zoo.infer.piece_graph`.
+
+def gradient_on(density: Density, arguments: Any) -> Callable[..., tuple[Tensor, Tensor]]:
+    """The density's `value_and_grad` with these arguments of the model, to be traced as the caller's `step_on` is.
+
+    Of a density in pieces it is computed by the piece at hand, see `zoo.infer.piece_graph`.
     """
+    if isinstance(density, InPieces):
+        return lambda position, rows=None: density.gradient(position, arguments, compiled_terms)
     gradient = torch.func.grad_and_value(lambda u, rows: density.log_density(u, True, arguments, rows))
 
     def value_and_grad(position: Tensor, rows: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        if isinstance(density, InPieces):
-            return density.gradient(position, arguments, compiled_terms)
         grad, value = torch.func.vmap(gradient, (0, None if rows is None else 0))(position, rows)
         return value, grad
 
-    with pyro_state(validate=False), torch.no_grad():  # of what a model holds, too
-        return kernel.step(state, value_and_grad, noise, mass=mass, stop=stop, **tuned, **fixed)
+    return value_and_grad
 
 
 def _static_drive(

@@ -22,6 +22,7 @@ from zoo.core.handlers import LogProb, in_plate, pyro_state
 from .centred import some_rows
 from .density import Density
 
+AT_ONCE = 16  # pieces: uncompiled, a model's own Python costs as much as a piece
 Pair = tuple[Tensor, Tensor]
 # terms(u (chain, dim), x, y, kwargs) -> sum_k L_k (chain,) and its gradient (chain, dim), of all rows x and y.
 Terms = Callable[[Tensor, Tensor, Tensor, dict[str, Any]], Pair]
@@ -65,7 +66,7 @@ class InPieces(Density):
     def terms(self, u: Tensor, x: Tensor, y: Tensor, kwargs: dict[str, Any]) -> Pair:
         """sum_k L_k and its gradient, uncompiled."""
         value, grad = u.new_zeros(len(u), dtype=torch.float64), torch.zeros_like(u, dtype=torch.float64)
-        for some_x, some_y in cut_up(x, y, self.size):
+        for some_x, some_y in cut_up(x, y, self.size, AT_ONCE):
             more, slope = self.term(u, some_x, some_y, kwargs)
             value, grad = value + more, grad + slope
         return value, grad.to(u)
@@ -118,7 +119,7 @@ def in_whole_pieces(rows: int, size: int) -> int:
     return (rows - 1) // size * size
 
 
-def cut_up(x: Tensor, y: Tensor, size: int) -> Iterator[Pair]:
-    """The whole pieces (size, ...) of x and of y."""
+def cut_up(x: Tensor, y: Tensor, size: int, at_once: int = 1) -> Iterator[Pair]:
+    """The whole pieces (size, ...) of x and of y, or several at once."""
     cut = in_whole_pieces(len(x), size)
-    return zip(x[:cut].split(size), y[:cut].split(size), strict=True)
+    return zip(x[:cut].split(at_once * size), y[:cut].split(at_once * size), strict=True)

@@ -11,7 +11,6 @@ table of its own with an entry a row. It is tried, and such a model is left whol
 from __future__ import annotations
 
 import logging
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -91,29 +90,29 @@ def numbers_of_a_row(target: Density, chains: int) -> int:
 def is_sum(new: InPieces) -> bool:
     """Whether log density and gradient of all rows are those of the pieces.
 
-    Of a few rows cut into unequal pieces, where one row weighs much in a mean; and of all rows.
+    Of a few rows in unequal pieces, where one row weighs much in a mean; of rows in pieces of the very size; of all.
     """
-    target, (x, y), kwargs = new.whole, *new.problem.arguments()
     generator = torch.Generator().manual_seed(0)
-    points = (torch.rand(3, new.dim, generator=generator, dtype=torch.float64) * 2 - 1).to(x)
+    points = (torch.rand(3, new.dim, generator=generator, dtype=torch.float64) * 2 - 1).to(new.problem.tensor)
+    (x, y), _ = new.problem.arguments()
     step = max(1, len(x) // FEW)
-    some_x, some_y = x[::step][:FEW], y[::step][:FEW]
     try:
-        with pyro_state(validate=False), torch.no_grad():
-            together = _pieces_of(InPieces(target, FEW), points, some_x, some_y, kwargs)
-            apart = _pieces_of(InPieces(target, CUT), points, some_x, some_y, kwargs)
-        finite = torch.isfinite(together[0])
-        if not finite.any() or not _close(apart, together):
-            return False
-        at = points[finite][:1]
-        return _close(new.value_and_grad(at), target.value_and_grad(at))
+        for some, size in ((slice(None, FEW * step, step), CUT), (slice(2 * new.size + CUT), new.size)):
+            together, apart = (_terms(new, points, x[some], y[some], rows) for rows in (len(x), size))
+            points = points[torch.isfinite(together[0])]
+            if not len(points) or not _close(apart, together):
+                return False
+        quarters = InPieces(new.whole, len(x) // 4)
+        return _close(quarters.value_and_grad(points[:1]), new.whole.value_and_grad(points[:1]))
     except Exception:  # a model may refuse other numbers of rows, in words of its own
         return False
 
 
-def _pieces_of(cut: InPieces, points: Tensor, x: Tensor, y: Tensor, kwargs: dict[str, Any]) -> Pair:
-    """What the rows x and y add, in pieces, the last of which may be smaller."""
-    parts = [cut.term(points, *rows, kwargs) for rows in zip(x.split(cut.size), y.split(cut.size), strict=True)]
+def _terms(new: InPieces, points: Tensor, x: Tensor, y: Tensor, size: int) -> Pair:
+    """What rows x and y add, in pieces of which the last is smaller."""
+    _, kwargs = new.problem.arguments()
+    with pyro_state(validate=False), torch.no_grad():
+        parts = [new.term(points, *rows, kwargs) for rows in zip(x.split(size), y.split(size), strict=True)]
     values, grads = zip(*parts, strict=True)
     return torch.stack(values).sum(0), torch.stack(grads).sum(0)
 
