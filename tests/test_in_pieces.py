@@ -162,7 +162,7 @@ def test_rows_that_depend_on_each_other_are_told(what: str) -> None:
     assert is_sum(InPieces(own(lambda x, w: (w * x).tanh()), 20))
 
 
-def small(monkeypatch: pytest.MonkeyPatch, numbers: int = 64) -> None:
+def small(monkeypatch: pytest.MonkeyPatch, numbers: int = 16) -> None:
     """Lets pieces be small, and the mean of f that of a few rows."""
     monkeypatch.setattr(piece_size, "PIECE", numbers)
     monkeypatch.setattr(piece_size, "PROBED", 11)
@@ -197,7 +197,7 @@ def on_a_dict(rows: Tensor) -> None:
 def test_data_that_have_no_rows_to_cut_stay_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     """Latents of single rows, data outside the plate, a dict, one chain at a time. Twin: the same data in a plate."""
     small(monkeypatch)
-    monkeypatch.setattr(piece_size, "PIECE", 512)  # two coordinates a row of `local`
+    monkeypatch.setattr(piece_size, "PIECE", 256)
     x = torch.linspace(-1, 3, 4000)[:, None]
     for model in (local, outside):
         found = density(zoo.Problem("own", model, zoo.Data(x, x[:, 0])))
