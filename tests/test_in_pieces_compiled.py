@@ -19,7 +19,7 @@ from tests.test_in_pieces import small
 from zoo.core.handlers import pyro_state
 from zoo.infer import graph, in_pieces, piece_graph, piece_size
 from zoo.infer.centred import centred
-from zoo.infer.density import density
+from zoo.infer.density import Density, density
 from zoo.infer.engine import gradient_on
 from zoo.infer.in_pieces import InPieces
 from zoo.infer.piece_graph import PieceGraph, at_hand
@@ -133,14 +133,19 @@ def test_nothing_of_a_piece_stays_when_the_run_is_over(made: list[Any]) -> None:
     assert piece_graph._here.piece is None
 
 
+def _gradient(target: Density) -> Callable[..., tuple[Tensor, ...]]:
+    """value_and_grad of x, y and a position."""
+    _, more = target.problem.arguments()
+    return lambda x, y, u: gradient_on(target, ((x, y), more))(u)
+
+
 def traced(rows: int) -> tuple[int, int]:
     """The numbers of the largest tensor that a gradient in pieces makes, and how many operations it has."""
     target = piece_size.in_pieces(centred(density(problem(rows=rows))), 4)
     assert isinstance(target, InPieces)
     at = torch.zeros(4, target.dim)
-    (x, y), more = target.problem.arguments()
     with pyro_state(validate=False), torch.no_grad(), at_hand(PieceGraph(target, at)):
-        found = graph.trace(lambda x, y, u: gradient_on(target, ((x, y), more))(u), [x, y, at])
+        found = graph.trace(_gradient(target), [*target.problem.arguments()[0], at])
     nodes = [node for node in found.graph.nodes if node.op == "call_function"]
     shapes = [meta.shape.numel() for node in nodes if hasattr(meta := node.meta.get("tensor_meta"), "shape")]
     return max(shapes), len(nodes)
@@ -163,18 +168,18 @@ def test_inductors_pieces_are_all_rows(monkeypatch: pytest.MonkeyPatch) -> None:
         whole = centred(density(zoo.load(name, **options).to(dtype=torch.float64)))
         target = InPieces(whole, 32)
         at = torch.randn(3, whole.dim, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-        arguments = whole.problem.arguments()
+        x, y = whole.problem.data.x, whole.problem.data.y
         with pyro_state(validate=False), torch.no_grad():
             piece = PieceGraph(target, at)
             assert piece.engine == "compiled"
             with at_hand(piece):
-                made = graph.compile_graph(lambda u, of=target, a=arguments: gradient_on(of, a)(u), [at])
+                made = graph.compile_graph(_gradient(target), [x, y, at])
                 assert made.engine == "compiled"
                 for position in (at, at + 1, at):
-                    _is(made.call(position), whole.value_and_grad(position))
+                    _is(made.call(x, y, position), whole.value_and_grad(position))
                 monkeypatch.setattr(piece.value, "zero_", lambda: None, raising=False)
                 with pytest.raises(AssertionError):
-                    _is(made.call(at), whole.value_and_grad(at))
+                    _is(made.call(x, y, at), whole.value_and_grad(at))
 
 
 def _is(found: Any, right: tuple[Tensor, Tensor]) -> None:
