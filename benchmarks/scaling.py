@@ -3,7 +3,7 @@
 python benchmarks/scaling.py --save docs/scaling
 
 Rows from 10^2 to 10^6 at 4 chains, chains from 1 to 1,024 at 100 rows; each size in a process of its own. `per` is the
-time by row and chain: constant where the cost is linear.
+time by row and chain: constant where the cost is linear. "pieces of": rows of a piece, where the rows leave the cache.
 """
 
 from __future__ import annotations
@@ -22,22 +22,32 @@ ROWS, CHAINS = (100, 1_000, 10_000, 100_000, 1_000_000), (1, 4, 16, 64, 256, 102
 
 
 def own(rows: int, chains: int) -> dict[str, float]:
-    """Microseconds of a compiled gradient of all chains, on memory that stays, and megabytes above the start."""
+    """Microseconds of a sampler's compiled gradient of all chains, on memory that stays, and megabytes above the start.
+
+    "pieces": rows of a piece where the rows are computed in pieces, else 0.
+    """
     import torch
 
     import zoo
     from zoo.core.handlers import pyro_state
     from zoo.infer.density import density
+    from zoo.infer.engine import gradient_on
+    from zoo.infer.in_pieces import InPieces
     from zoo.infer.in_place import compile_in_place
+    from zoo.infer.piece_graph import PieceGraph, at_hand
+    from zoo.infer.piece_size import in_pieces
     from zoo.infer.threads import running_on
 
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    target = density(zoo.load("bnn_regression", scaling="none", n=rows))
-    both = torch.func.vmap(torch.func.grad_and_value(target.log_density))
+    target = in_pieces(density(zoo.load("bnn_regression", scaling="none", n=rows)), chains)
     position = torch.randn(chains, target.dim, generator=torch.Generator().manual_seed(0)) * 0.3
-    with pyro_state(validate=False):
-        call, compiled = compile_in_place(lambda u: both(u), [], [position])
-    with running_on(compiled.threads):
+    piece = PieceGraph(target, position) if isinstance(target, InPieces) else None
+    (x, y), more = target.problem.arguments()
+    with pyro_state(validate=False), torch.no_grad(), at_hand(piece):
+        call, compiled = compile_in_place(
+            lambda x, y, u: gradient_on(target, ((x, y), more))(u), [x, y], [position]
+        )  # fmt: skip
+    with running_on(compiled.threads), at_hand(piece):
         call((position,))
         begun, calls = time.perf_counter(), 0
         while calls < 5 or time.perf_counter() - begun < 1.0:
@@ -45,17 +55,20 @@ def own(rows: int, chains: int) -> dict[str, float]:
             calls += 1
         took = (time.perf_counter() - begun) / calls
     after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return {"us": took * 1e6, "mb": (after - before) / 1024, "threads": compiled.threads}
+    threads = piece.threads if piece else compiled.threads
+    size = target.size if isinstance(target, InPieces) else 0
+    return {"us": took * 1e6, "mb": (after - before) / 1024, "threads": threads, "pieces": size}
 
 
-WIDE = ("     rows", "chains", "         us", "ns per row and chain", "    MB", "threads")
+WIDE = ("     rows", "chains", "         us", "ns per row and chain", "    MB", "threads", "pieces of")
 HEAD = tuple(name.strip() for name in WIDE)
 
 
 def cells(rows: int, chains: int, one: dict[str, float]) -> list[str]:
     """A line of the table, as `HEAD` says."""
     each = one["us"] * 1e3 / (rows * chains)
-    return [f"{rows:,}", f"{chains:,}", f"{one['us']:,.0f}", f"{each:.2f}", f"{one['mb']:.0f}", f"{one['threads']:.0f}"]
+    whole = [f"{rows:,}", f"{chains:,}", f"{one['us']:,.0f}", f"{each:.2f}", f"{one['mb']:.0f}"]
+    return [*whole, f"{one['threads']:.0f}", f"{one['pieces']:,.0f}" if one["pieces"] else ""]
 
 
 def save(path: Path, found: list[tuple[int, int, dict[str, float]]], option: str) -> None:

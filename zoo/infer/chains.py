@@ -21,6 +21,7 @@ from .graph import COMPILING
 from .interrupt import stoppable
 from .journal import Journal
 from .march import POSITION, Run, Show, Stats, at_start, put_on
+from .piece_size import in_pieces
 from .prior_width import width_for
 from .progress import progress as progress_bar
 from .sampling import collect
@@ -61,6 +62,8 @@ def _prepare(
     target = density(problem, "loop" if engine == "loop" else "auto", temperature)
     target = centred(target) if may_centre(kernel, target.dim, own, kind, centre) else target
     engine = choose_engine(engine, target, iterations)
+    if engine == "compiled" and batch_size(kernel.setup(target.dim, **own).noise) is None:
+        target = in_pieces(target, chains)
     at = journal.stored["run"]["position"] if journal.stored else None
     run = first_run(target, kernel, own, kind, chains, seed, init, at, seconds)
     if engine == "compiled":

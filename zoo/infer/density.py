@@ -250,7 +250,8 @@ def density(problem: Problem, engine: str = "auto", temperature: float = 1.0) ->
     if engine != "auto":
         return Density(problem, engine, temperature)
     result = Density(problem, "eager", temperature)
-    probe = torch.zeros(2, result.dim, dtype=result.dtype, device=result.device)
+    chains = 2 if result.sites.rows <= ROWS else 1  # of very many rows each chain takes its memory
+    probe = torch.zeros(chains, result.dim, dtype=result.dtype, device=result.device)
     try:
         value, _ = result.value_and_grad(probe)
         _check_same(result, probe, value)

@@ -15,10 +15,12 @@ from zoo.core.handlers import pyro_state
 from zoo.core.tensors import plain
 
 from .density import Density
+from .in_pieces import InPieces
 from .in_place import compile_in_place
 from .kernel import Draw
 from .known import asks_for_numbers
 from .mass import Mass
+from .piece_graph import PieceGraph, at_hand, compiled_terms
 from .threads import running_on, threads_for_size
 
 log = logging.getLogger("zoo")
@@ -95,9 +97,13 @@ def compiled_drive(
     """
     arguments = density.problem.arguments()
     state, noise, tuned, mass, stop = example
-    (_, draw), asks = asks_for_numbers(
-        lambda: step_on(kernel, density, arguments, state, noise, tuned, mass, stop, constants)
-    )
+    piece = PieceGraph(density, kernel.position_of(state)) if isinstance(density, InPieces) else None
+    if piece is not None and piece.engine != "compiled":
+        return eager_drive(kernel, density, constants), piece.engine, piece.seconds
+    with at_hand(piece):
+        (_, draw), asks = asks_for_numbers(
+            lambda: step_on(kernel, density, arguments, state, noise, tuned, mass, stop, constants)
+        )
     static = tuple(value.clone() for value in (*state, *draw))
     # Data that the model asks for numbers are held by the graph; all others are given, so that it serves those, too.
     held, given_too = (arguments, ()) if asks else (None, arguments)
@@ -119,26 +125,41 @@ def compiled_drive(
             target.copy_(value)
         return (after.completed.min(),)
 
-    call, compiled = compile_in_place(function, [*static, *fixed], given)
-    return _static_drive(call, type(state), static, compiled.threads), compiled.engine, compiled.seconds
+    with at_hand(piece):
+        call, compiled = compile_in_place(function, [*static, *fixed], given)
+    seconds = compiled.seconds + (piece.seconds if piece else 0.0)
+    return _static_drive(call, type(state), static, compiled.threads, piece), compiled.engine, seconds
 
 
 def step_on(
     kernel: Any, density: Density, arguments: Any, state: Any, noise: Any, tuned: Any, mass: Any, stop: Any, fixed: Any
 ) -> tuple[Any, Draw]:
     """A step of the kernel on the density of the model with these arguments (the data among them)."""
+    gradient = gradient_on(density, arguments)
+    with pyro_state(validate=False), torch.no_grad():  # of what a model holds, too
+        return kernel.step(state, gradient, noise, mass=mass, stop=stop, **tuned, **fixed)
+
+
+def gradient_on(density: Density, arguments: Any) -> Callable[..., tuple[Tensor, Tensor]]:
+    """The density's `value_and_grad` with these arguments of the model, to be traced as the caller's `step_on` is.
+
+    Of a density in pieces it is computed by the piece at hand, see `zoo.infer.piece_graph`.
+    """
+    if isinstance(density, InPieces):
+        return lambda position, rows=None: density.gradient(position, arguments, compiled_terms)
     gradient = torch.func.grad_and_value(lambda u, rows: density.log_density(u, True, arguments, rows))
 
     def value_and_grad(position: Tensor, rows: Tensor | None = None) -> tuple[Tensor, Tensor]:
         grad, value = torch.func.vmap(gradient, (0, None if rows is None else 0))(position, rows)
         return value, grad
 
-    with pyro_state(validate=False), torch.no_grad():  # of what a model holds, too
-        return kernel.step(state, value_and_grad, noise, mass=mass, stop=stop, **tuned, **fixed)
+    return value_and_grad
 
 
-def _static_drive(call: Callable[..., Any], kind: Any, static: tuple[Tensor, ...], threads: int) -> Drive:
-    """Calls the graph, which keeps the chains' state and last draws in `static`."""
+def _static_drive(
+    call: Callable[..., Any], kind: Any, static: tuple[Tensor, ...], threads: int, piece: PieceGraph | None
+) -> Drive:
+    """Calls the graph, which keeps the chains' state and last draws in `static`, and calls `piece` if it has one."""
     width = len(kind._fields)
     draw = plain(Draw(*static[width:])._asdict())
 
@@ -147,7 +168,7 @@ def _static_drive(call: Callable[..., Any], kind: Any, static: tuple[Tensor, ...
             if mine is not given:
                 mine.copy_(given)
         given = (*noise.values(), *tuned.values(), *mass, torch.tensor(stop, device=mass.scale.device))
-        with running_on(threads):
+        with running_on(threads), at_hand(piece):
             while not halt():
                 (least,) = call(given)
                 keep(draw)

@@ -12,8 +12,9 @@ from collections.abc import Iterator
 import torch
 
 LARGE = 131_072
-# What takes a few numbers out of a tensor, however large that is: a step's own out of a block of noise.
-LOOK_UPS = {"index", "index_select", "select", "slice"}
+# What takes a few numbers out of a tensor, however large that is: a step's own out of a block of noise. `pieces` cuts x
+# and y into pieces, and sets its own number of threads.
+LOOK_UPS = {"index", "index_select", "select", "slice", "pieces"}
 
 
 def threads_for(graph: torch.fx.GraphModule) -> int:
