@@ -193,8 +193,8 @@ def test_a_directory_with_other_files_is_left_alone(tmp_path: Path) -> None:
 
 def test_a_format_of_another_zoo_is_refused(stopped: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     directory = shutil.copytree(stopped, tmp_path / "run")
-    monkeypatch.setattr(checkpoint, "FORMAT", 2)
-    refused(lambda: kept(directory, "mh", **MH), "has format 1, this zoo reads 2")
+    monkeypatch.setattr(checkpoint, "FORMAT", 3)
+    refused(lambda: kept(directory, "mh", **MH), "has format 2, this zoo reads 3")
 
 
 # -- cost --------------------------------------------------------------------------------------------------

@@ -155,6 +155,18 @@ DEPENDENT: dict[str, Any] = {
 }
 
 
+@pytest.mark.parametrize("what", [*(name for name in DEPENDENT if name != "few rows"), "numpy"])
+def test_no_model_that_depends_on_its_rows_is_cut_or_fails(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the rule itself; nor one whose features numpy makes, though its rows are independent: each piece's graph would
+    hold those of the first. The twin is cut."""
+    monkeypatch.setattr(piece_size, "PIECE", 4 * 16)
+    monkeypatch.setattr(piece_size, "PROBED", 31)
+    by_numpy = lambda x, w: w * torch.as_tensor(x.numpy() ** 2)  # noqa: E731
+    f = DEPENDENT.get(what, by_numpy)
+    assert type(in_pieces(own(f), 4)) is Density
+    assert type(in_pieces(own(lambda x, w: w * x), 4)) is InPieces
+
+
 @pytest.mark.parametrize("what", DEPENDENT)
 def test_rows_that_depend_on_each_other_are_told(what: str) -> None:
     """In float32, too. The twin's rows are independent."""

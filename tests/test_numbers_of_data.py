@@ -141,6 +141,7 @@ def test_a_constant_that_is_written_over_is_no_longer_known(copied: bool) -> Non
         (lambda x: x[x > 0], True),
         (lambda x: int(x.max()), True),
         (lambda x: torch.nonzero(x), True),
+        (lambda x: x * torch.equal(x, x), True),
         (lambda x: x[torch.tensor([1, 0])], False),
         (lambda x: torch.where(x > 0, x, 0.0).exp().sum(), False),
     ],

@@ -68,6 +68,6 @@ def quantile(ordered: Sorted, level: float) -> Array:
     """numpy's quantile of each row: between the two numbers next to place p (S - 1), linearly; (k,)."""
     whole, part = divmod(level * (ordered.values.shape[1] - 1), 1.0)
     low = ordered.values[:, int(whole)]
-    step = ordered.values[:, min(int(whole) + 1, ordered.values.shape[1] - 1)] - low
+    high = ordered.values[:, min(int(whole) + 1, ordered.values.shape[1] - 1)]
     # As numpy does it: from the nearer end, so that the upper end is hit exactly.
-    return low + step * part if part < 0.5 else low + step - step * (1 - part)
+    return low + (high - low) * part if part < 0.5 else high - (high - low) * (1 - part)

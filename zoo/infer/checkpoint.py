@@ -31,7 +31,7 @@ from .interrupt import stoppable
 from .lock import locked
 
 log = logging.getLogger("zoo")
-FORMAT = 1
+FORMAT = 2
 CALL, PROBLEM, STATE, RESULT, LOCK = "call.json", "problem.npz", "state.npz", "result.npz", "lock"
 # A save is due again when 50 times its own time has passed: at most 2 % of a run goes into saves.
 REST = 50

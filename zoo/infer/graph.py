@@ -110,10 +110,13 @@ def compile_graph(function: Callable[..., Tensors], example: Sequence[Tensor], *
     """
     start = time.perf_counter()
     graph = trace(function, example)
+    _own_constants(graph)
     threads = threads_for(graph)
     try:
         call, code = _kept(
-            _key(graph, example, threads, settings), lambda: _inductor(graph, example, threads, settings)
+            (key_of(graph, example), threads, tuple(sorted(settings.items()))),
+            threads,
+            lambda: _inductor(graph, example, threads, settings),
         )
         call(*[e.clone() for e in example])
     except Exception as error:  # inductor raises many kinds: no compiler, no header, an unsupported operator
@@ -124,8 +127,17 @@ def compile_graph(function: Callable[..., Tensors], example: Sequence[Tensor], *
     return Compiled(call, "compiled", time.perf_counter() - start, threads, code)
 
 
-def _key(graph: torch.fx.GraphModule, example: Sequence[Tensor], threads: int, settings: dict[str, Any]) -> Any:
-    """What a compiled graph depends on: its operations, the tensors in it, shapes, threads, settings."""
+def _own_constants(graph: torch.fx.GraphModule) -> None:
+    """Gives a graph copies of the tensors in it: a graph that is kept must not see its caller's written over."""
+    for node in graph.graph.find_nodes(op="get_attr"):
+        value = getattr(graph, node.target, None)
+        if isinstance(value, Tensor):
+            own, kind = value.detach().clone(), torch.nn.Parameter
+            setattr(graph, node.target, kind(own, False) if isinstance(value, kind) else own)
+
+
+def key_of(graph: torch.fx.GraphModule, example: Sequence[Tensor]) -> Any:
+    """What tells a graph from others: its operations, the tensors in it, its inputs' shapes."""
     operations = hashlib.blake2b(str(graph.graph).encode())
     for node in graph.graph.nodes:
         if node.op == "get_attr":
@@ -134,15 +146,14 @@ def _key(graph: torch.fx.GraphModule, example: Sequence[Tensor], threads: int, s
             # A single number that was expanded has stride 0 and is called contiguous all the same.
             plain = value.detach().cpu().clone(memory_format=torch.contiguous_format).reshape(-1)
             operations.update(plain.view(torch.uint8).numpy().tobytes())
-    inputs = tuple((e.shape, e.stride(), e.dtype, str(e.device)) for e in example)
-    return operations.hexdigest(), inputs, threads, tuple(sorted(settings.items()))
+    return operations.hexdigest(), tuple((e.shape, e.stride(), e.dtype, str(e.device)) for e in example)
 
 
-def _kept(key: Any, make: Callable[[], Callable[..., Tensors]]) -> Made:
+def _kept(key: Any, threads: int, make: Callable[[], Callable[..., Tensors]]) -> Made:
     """The function that was last made for this key, and its code: a process that fits again compiles nothing."""
     made = _calls.pop(key, None)
     if made is None:
-        with running_on(key[2]):
+        with running_on(threads):
             made = written_code(make)
     _calls[key] = made  # the newest last
     while len(_calls) > MOST_KEPT:

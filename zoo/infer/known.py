@@ -56,16 +56,17 @@ class _Followed(TorchDispatchMode):
         if tensors and not any(followed):
             with _disable_current_modes():
                 return operation(*args, **kwargs)
-        if not all(followed) and self._writes(operation, args):
+        if not all(followed) and self._writes(operation, args, kwargs):
             raise Untraceable(f"{operation} writes what is not known to a tensor that was. Write to a new one.")
         out = operation(*args, **kwargs)
         self._follow(out)
         return out
 
-    def _writes(self, operation: Any, args: Any) -> bool:
+    def _writes(self, operation: Any, args: Any, kwargs: dict[str, Any]) -> bool:
         """Whether an operation would write to a tensor that is not followed."""
-        places = zip(operation._schema.arguments, args, strict=False)
-        written = (value for place, value in places if place.alias_info is not None and place.alias_info.is_write)
+        given = dict(zip((place.name for place in operation._schema.arguments), args, strict=False)) | kwargs
+        writes = (place for place in operation._schema.arguments if place.alias_info and place.alias_info.is_write)
+        written = (given.get(place.name) for place in writes)
         return any(isinstance(value, Tensor) and value not in self.followed for value in written)
 
 
@@ -84,7 +85,8 @@ class _Asked(TorchDispatchMode):
         self.numbers = False
 
     def __torch_dispatch__(self, operation: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        self.numbers = self.numbers or operation is ASKS
+        # torch.equal says whether, and .item() how much.
+        self.numbers = self.numbers or operation is ASKS or torch.Tag.data_dependent_output in operation.tags
         if torch.Tag.dynamic_output_shape in operation.tags:
             masks = operation is not torch.ops.aten.index.Tensor or any(
                 place is not None and place.dtype in (torch.bool, torch.uint8) for place in args[1]

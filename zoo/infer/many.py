@@ -1,6 +1,7 @@
 """`sampled`: one kernel on many data sets as one batch, every data set with an adaptation of its own.
 
 A data set's chains are those of `zoo.infer.chains.fit` on it alone, noise and adaptation included: nothing is pooled.
+(To rounding, where that one sums many rows in pieces.)
 No data set waits for another: one may be in warm-up while another samples.
 """
 

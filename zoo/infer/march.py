@@ -14,7 +14,7 @@ from zoo.core.tensors import plain, to_numpy
 
 from .density import Density
 from .engine import Drive, compiled_drive, eager_drive
-from .in_pieces import whole
+from .in_pieces import whole as of_all_rows
 from .kernel import Setup
 from .known import Untraceable
 from .mass import Mass
@@ -107,7 +107,7 @@ def put_on(engine: str, run: Run) -> tuple[str, float]:
         engine, seconds = "eager", 0.0
         log.warning("could not compile (%s); running uncompiled", str(error).splitlines()[0][:200])
     if engine != "compiled":  # as a run that goes on from here will be, which no longer tries to compile
-        run.density = whole(run.density)
+        run.density = of_all_rows(run.density)
         run.drive = eager_drive(run.kernel, run.density, constants)
     return engine, seconds
 

@@ -60,7 +60,7 @@ class PieceGraph:
         with running_on(self.threads):
             for some_x, some_y in cut_up(x, y, self.size):
                 self._add((u, some_x, some_y, *others))
-        return self.value.clone(), self.grad.to(u)
+        return self.value.clone(), self.grad.to(u, copy=True)
 
 
 @contextlib.contextmanager
@@ -83,7 +83,7 @@ def pieces(u: Tensor, x: Tensor, y: Tensor, others: list[Tensor]) -> tuple[Tenso
 
 @pieces.register_fake
 def _(u: Tensor, x: Tensor, y: Tensor, others: list[Tensor]) -> Pair:
-    return u.new_empty(len(u), dtype=torch.float64), torch.empty_like(u)
+    return u.new_empty(len(u), dtype=torch.float64), u.new_empty(u.shape)
 
 
 def compiled_terms(u: Tensor, x: Tensor, y: Tensor, kwargs: dict[str, Any]) -> Pair:

@@ -21,7 +21,7 @@ from zoo.core.problem import Data
 
 from .centred import ALL
 from .density import Density
-from .graph import trace
+from .graph import key_of, trace
 from .in_pieces import InPieces, Pair
 from .known import asks_for_numbers
 from .subsample import check_subsample
@@ -80,18 +80,29 @@ def _can_be_cut(target: Density) -> bool:
 def numbers_of_a_row(target: Density, chains: int) -> int:
     """How many numbers of each row the largest tensor of a gradient of so many chains has.
 
-    0 where the model asks its data for numbers, int(y.max()): those of some rows are no answer.
+    0 where some rows are no answer for all: the model asks its data for numbers, int(y.max()); it takes them out of the
+    tracer's sight, x.numpy(), so that two pieces' graphs hold different ones; it wants as many rows as there are.
     """
-    (x, y), kwargs = target.problem.arguments()
-    cut = InPieces(target, PROBED)
-    example = [x.new_zeros(chains, target.dim), x[:PROBED], y[:PROBED]]
-    with torch.no_grad(), pyro_state(validate=False):
-        if asks_for_numbers(lambda: cut.term(example[0], example[1], example[2], kwargs))[1]:
-            return 0
-        graph = trace(lambda u, x, y: cut.term(u, x, y, kwargs), example)
-    shapes = (getattr(node.meta.get("tensor_meta"), "shape", None) for node in graph.graph.nodes)
+    (x, y), _ = target.problem.arguments()
+    try:
+        first, last = (_traced(target, chains, x[rows], y[rows]) for rows in (slice(PROBED), slice(-PROBED, None)))
+    except Exception:  # a model may refuse other numbers of rows, in words of its own
+        return 0
+    if first is None or last is None or key_of(first, ()) != key_of(last, ()):
+        return 0
+    shapes = (getattr(node.meta.get("tensor_meta"), "shape", None) for node in first.graph.nodes)
     sizes = [shape.numel() for shape in shapes if shape is not None]
     return max(1, *(size // PROBED for size in sizes if size % PROBED == 0))
+
+
+def _traced(target: Density, chains: int, x: Tensor, y: Tensor) -> torch.fx.GraphModule | None:
+    """The graph of what some rows add, for so many chains; None where the model asks them for numbers."""
+    _, kwargs = target.problem.arguments()
+    cut, u = InPieces(target, PROBED), x.new_zeros(chains, target.dim)
+    with torch.no_grad(), pyro_state(validate=False):
+        if asks_for_numbers(lambda: cut.term(u, x, y, kwargs))[1]:
+            return None
+        return trace(lambda u, x, y: cut.term(u, x, y, kwargs), [u, x, y])
 
 
 def is_sum(new: InPieces) -> bool:

@@ -53,7 +53,7 @@ class Watch:
         """The next iterations of all chains: positions (chain, iteration, dim), accept (chain, iteration)."""
         if not self.awake or not positions.shape[1]:
             return
-        # numpy's, which does little with few numbers in a third of the time: warm-up asks at every iteration.
+        # numpy's, which does little with few numbers in a third of the time: warm-up asks at every stride.
         here, accepted = to_numpy(positions), to_numpy(accept)
         last = here[:, 0] if self._last is None else self._last
         same = np.zeros(len(here), dtype=np.int64) if self._same is None else self._same

@@ -2,7 +2,8 @@
 
 A kernel may say how: `mean_accept(accept)` (chain, iteration) -> one number, where it is not the mean; and
 `begin(length) -> memory`, `tune(memory, rise, accept, step_size, max_steps) -> memory` with `memory.log_length` and
-`memory.average`, `rescaled(memory, by) -> memory` (log lengths grow by `by`), where it learns a trajectory length.
+`memory.average`, `rescaled(memory, by) -> memory` (log lengths grow by `by`), where it learns a trajectory length:
+its state then has `seen`, and its draws `rise`, see `zoo.infer.trajectory`.
 """
 
 from __future__ import annotations
@@ -177,7 +178,8 @@ def _renewed(run: Run, plan: Plan, memory: Tuning) -> Tuning:
     before, run.mass = run.mass, _new_mass(run, plan.kind, memory.spread, memory.window)
     by = _by(before, run.mass)
     guess = plan.target is None or memory.done == min(_settled(plan)[2])
-    # A mass that is learned again is another by little: from then on what dual averaging has found goes on.
+    # A mass that is learned again is another by little: from then on what dual averaging has found goes on. (Where its
+    # directions are others, too, a few of the window's iterations find that out.)
     size = first_step_size(run, memory.done) if guess else adapt.average(memory.averaging) * math.exp(by)
     _set_step(run, plan, size)
     averaging = adapt.restart(run.tuned["step_size"], 10.0 if guess else 1.0)
