@@ -104,7 +104,7 @@ def test_groups_that_fit_in_memory(module: Any, method: str, monkeypatch: pytest
 def test_places_are_taken_by_the_next_data_set(monkeypatch: pytest.MonkeyPatch) -> None:
     """Five data sets on two places: each is what it is with a place of its own, and no place waits."""
     problems = data_sets(correlated(), 5)
-    options = EAGER | {"chains": 2, "warmup": 25, "max_depth": 4, "draws": 70}
+    options = EAGER | {"chains": 2, "warmup": 25, "max_depth": 2, "draws": 70}
     whole = dict(fits(problems, "nuts", options, range(5), lambda: ""))
     monkeypatch.setattr(many, "_places", lambda *args: 2)
     again = dict(fits(problems, "nuts", options, range(5), lambda: ""))

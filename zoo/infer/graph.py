@@ -186,10 +186,6 @@ def _settings(threads: int, device: torch.device, more: dict[str, Any]) -> Itera
     own: dict[str, Any] = {"cpp.threads": threads, "size_asserts": False, "alignment_asserts": False}
     if device.type == "cpu":
         own |= {"realize_opcount_threshold": MOST_OPERATIONS, "cpp.enable_floating_point_contract_flag": "fast"}
-        # Sixteen numbers a register leave most of a layer of fifty, or of four chains, to loops over single numbers:
-        # with eight the networks' gradients take .5 to .8 of the time, with 16 chains of logistic regression 1.1.
-        if torch.backends.cpu.get_cpu_capability() == "AVX512":
-            own["cpp.simdlen"] = 256
     # A name that this version of torch does not know is left out: it says how, not what.
     known = config.get_config_copy()
     with config.patch({name: value for name, value in own.items() if name in known} | more):
