@@ -74,6 +74,8 @@ def trace(function: Callable[..., Tensors], example: Sequence[Tensor]) -> torch.
     forget_source(graph)
     graph.graph.eliminate_dead_code()
     merge_equal(graph.graph)
+    if example and example[0].device.type == "cpu":
+        skinny.add_outside(graph.graph)
     graph.recompile()
     forget_source(graph)
     return graph
