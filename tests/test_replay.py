@@ -166,7 +166,7 @@ def test_many_runs_have_the_same_bits_either_way(monkeypatch: pytest.MonkeyPatch
 
 def test_what_is_given_is_read_and_what_is_own_is_written_over(monkeypatch: pytest.MonkeyPatch) -> None:
     """Uncompiled: the places are copies, written when another tensor comes; the state is the caller's."""
-    monkeypatch.setattr(in_place, "compile_graph", lambda function, example: Compiled(function, "eager", 0.0, 1))
+    monkeypatch.setattr(in_place, "compile_graph", lambda function, example, fixed: Compiled(function, "eager", 0.0, 1))
 
     def function(state: Tensor, add: Tensor) -> tuple[Tensor]:
         state.copy_(state + add)

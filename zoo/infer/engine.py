@@ -126,7 +126,7 @@ def compiled_drive(
         return (after.completed.min(),)
 
     with at_hand(piece):
-        call, compiled = compile_in_place(function, [*static, *fixed], given)
+        call, compiled = compile_in_place(function, static, given, fixed)
     seconds = compiled.seconds + (piece.seconds if piece else 0.0)
     return _static_drive(call, type(state), static, compiled.threads, piece), compiled.engine, seconds
 

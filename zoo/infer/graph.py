@@ -13,7 +13,7 @@ import linecache
 import logging
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -29,6 +29,7 @@ from .binary import OneExponential
 from .equal_nodes import merge_equal
 from .interrupt import interrupted
 from .known import Untraceable, with_known
+from .once import computed_once, unchanged
 from .replay import written_code
 from .threads import running_on, threads_for
 
@@ -56,7 +57,9 @@ class Compiled(NamedTuple):
 DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {**elementwise.DECOMPOSITIONS, **skinny.DECOMPOSITIONS}
 
 
-def trace(function: Callable[..., Tensors], example: Sequence[Tensor]) -> torch.fx.GraphModule:
+def trace(
+    function: Callable[..., Tensors], example: Sequence[Tensor], fixed: Collection[int] = ()
+) -> torch.fx.GraphModule:
     """The graph of tensor operations of `function(*example)`.
 
     Every example tensor is cloned first: a tensor passed twice would make the tracer merge the two inputs. What no
@@ -73,9 +76,10 @@ def trace(function: Callable[..., Tensors], example: Sequence[Tensor]) -> torch.
             graph = _with_numbers(function, separate)
     forget_source(graph)
     graph.graph.eliminate_dead_code()
-    merge_equal(graph.graph)
     if example and example[0].device.type == "cpu":
+        skinny.with_fixed(graph.graph, unchanged(graph.graph, fixed))
         skinny.add_outside(graph.graph)
+    merge_equal(graph.graph)
     graph.recompile()
     forget_source(graph)
     return graph
@@ -95,13 +99,17 @@ def forget_source(graph: torch.fx.GraphModule) -> None:
     getattr(getattr(torch.fx.graph_module, "_loader", None), "eval_cache", {}).pop(name, None)
 
 
-def compile_graph(function: Callable[..., Tensors], example: Sequence[Tensor], **settings: Any) -> Compiled:
+def compile_graph(
+    function: Callable[..., Tensors], example: Sequence[Tensor], fixed: Collection[int] = (), **settings: Any
+) -> Compiled:
     """Compiles a function of flat tensors; where there is no compiler, says so and returns it uncompiled.
 
     Args:
         function: Takes tensors like `example`, returns a flat tuple of tensors; nothing random, no branch on a
             tensor's value. Shapes, dtypes and devices are baked in: callers check what they pass.
         example: Tensors of the shapes to serve.
+        fixed: Places of inputs that are given as they are in `example` at every call: what depends on them alone is
+            computed now.
         settings: Of torch._inductor.config, for this graph alone.
 
     Returns:
@@ -111,8 +119,10 @@ def compile_graph(function: Callable[..., Tensors], example: Sequence[Tensor], *
         NoResult: Where a signal that ends the run ended the compiler.
     """
     start = time.perf_counter()
-    graph = trace(function, example)
+    graph = trace(function, example, fixed)
     _own_constants(graph)
+    more = _once(graph, fixed, example)
+    example = (*example, *more)
     threads = threads_for(graph)
     try:
         call, code = _kept(
@@ -125,8 +135,24 @@ def compile_graph(function: Callable[..., Tensors], example: Sequence[Tensor], *
         if interrupted():  # Ctrl-C reaches the compiler, too: a run that is ended is not one without a compiler
             raise NoResult("ended while compiling (interrupted). Make the same call again.") from None
         log.warning("could not compile (%s); running uncompiled", str(error).strip().splitlines()[0][:200])
-        return Compiled(_plain(graph), "eager", time.perf_counter() - start, threads)
-    return Compiled(call, "compiled", time.perf_counter() - start, threads, code)
+        return Compiled(_with(_plain(graph), more), "eager", time.perf_counter() - start, threads)
+    return Compiled(_with(call, more), "compiled", time.perf_counter() - start, threads, code)
+
+
+def _once(graph: torch.fx.GraphModule, fixed: Collection[int], example: Sequence[Tensor]) -> Tensors:
+    """Takes out of a graph what depends on fixed inputs alone; its values, which the graph then takes last."""
+    first = computed_once(graph, fixed)
+    if first is None:
+        return ()
+    values = _plain(first)(*example)
+    forget_source(graph)
+    forget_source(first)
+    return values
+
+
+def _with(call: Callable[..., Tensors], more: Tensors) -> Callable[..., Tensors]:
+    """The same function with its last arguments given."""
+    return (lambda *given: call(*given, *more)) if more else call
 
 
 def _own_constants(graph: torch.fx.GraphModule) -> None:

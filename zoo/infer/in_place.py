@@ -14,13 +14,18 @@ Tensors = tuple[Tensor, ...]
 
 
 def compile_in_place(
-    function: Callable[..., Tensors], own: Sequence[Tensor], given: Sequence[Tensor], **settings: Any
+    function: Callable[..., Tensors],
+    own: Sequence[Tensor],
+    given: Sequence[Tensor],
+    fixed: Sequence[Tensor] = (),
+    **settings: Any,
 ) -> tuple[Callable[[Tensors], Tensors], Compiled]:
-    """Compiles function(*own, *given), to be called with what is given alone.
+    """Compiles function(*own, *fixed, *given), to be called with what is given alone.
 
     Args:
         function: As for `compile_graph`; may write over `own`.
-        own: What it is called with each time, as it is: its state, and what never changes.
+        own: What it is called with each time, as it is: its state.
+        fixed: What never changes: what is computed of it alone is computed once.
         given: Examples of what a call gives. Its numbers are copied to places of their own, except where a call gives
             the very tensors of the call before: those are taken to be unchanged.
         settings: As for `compile_graph`.
@@ -29,7 +34,8 @@ def compile_in_place(
         call(given) -> results, which the next call may write over; and how the function was made.
     """
     places = [value.clone() for value in given]
-    compiled = compile_graph(function, [*own, *places], **settings)
+    own, unchanging = [*own, *fixed], range(len(own), len(own) + len(fixed))
+    compiled = compile_graph(function, [*own, *places], unchanging, **settings)
     last: Sequence[Tensor | None] = [None] * len(places)
     again: Callable[[], Tensors] | None = None
 

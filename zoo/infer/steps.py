@@ -27,7 +27,7 @@ from .track import STATE, Tensors, row_of
 log = logging.getLogger("zoo")
 # A draw's weights are written down once, where inductor would compute them anew for each row of the data: with 16
 # restarts of the lecture's network a step takes half the time.
-SETTINGS = {"realize_reads_threshold": 2}
+SETTINGS: dict[str, Any] = {"realize_reads_threshold": 2}
 Step = Callable[..., Tensors]
 # advance(state, noise, paces, rows, which, look) -> state and rows (step, term, restart) of the steps done: those of
 # the block that `which` names, until look(i, state) after step i says that it is enough. The state it returns may be
