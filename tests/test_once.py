@@ -69,12 +69,13 @@ def test_what_is_drawn_stays() -> None:
     assert count <= 1  # x / 2
 
 
-def test_what_is_written_to_is_not_fixed() -> None:
-    """Whoever calls it fixed: its next call would read numbers of the first."""
+@pytest.mark.parametrize("of", [lambda x: x, lambda x: x[0], lambda x: x.t()[1:]])
+def test_what_is_written_to_is_not_fixed(of: Callable[[Tensor], Tensor]) -> None:
+    """Whoever calls it fixed, and written to in part: its next call would read numbers of the first."""
 
     def function(state: Tensor, x: Tensor) -> Tensor:
         value = (state * torch.log(x)).sum()
-        x.copy_(x + 1)
+        of(x).copy_(of(x) + 1)
         return value
 
     left, _, count = _split(function)

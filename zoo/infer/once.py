@@ -25,7 +25,7 @@ def unchanged(graph: Graph, fixed: Collection[int]) -> set[Node]:
 
     Also what is made of nothing, torch.zeros(3). Not what is drawn, nor what is written to or read of what is.
     """
-    written = {node.all_input_nodes[0] for node in graph.nodes if _writes(node) and node.all_input_nodes}
+    written = {base for node in graph.nodes for base in _written(node)}
     found: set[Node] = set()
     place = -1
     for node in graph.nodes:
@@ -108,11 +108,20 @@ def _size(node: Node) -> float:
     return float("inf") if shape is None else float(torch.Size(shape).numel())
 
 
-def _writes(node: Node) -> bool:
-    return isinstance(node.target, torch._ops.OpOverload) and node.target._schema.is_mutable
+def _written(node: Node) -> set[Node]:
+    """What a node writes to: its arguments, and what those are views of."""
+    if not isinstance(node.target, torch._ops.OpOverload):
+        return set()
+    places = node.target._schema.arguments
+    given = dict(zip((place.name for place in places), node.args, strict=False)) | node.kwargs
+    found = {given.get(place.name) for place in places if place.alias_info and place.alias_info.is_write}
+    bases = {node for node in found if isinstance(node, Node)}
+    while more := {base.all_input_nodes[0] for base in bases if base.target in VIEWS} - bases:
+        bases |= more
+    return bases
 
 
 def _acts(node: Node) -> bool:
     """Whether a node does more than compute its value of its arguments."""
     drawn = isinstance(node.target, torch._ops.OpOverload) and torch.Tag.nondeterministic_seeded in node.target.tags
-    return drawn or _writes(node)
+    return drawn or bool(_written(node))
