@@ -69,7 +69,7 @@ def test_what_is_drawn_stays() -> None:
     assert count <= 1  # x / 2
 
 
-@pytest.mark.parametrize("of", [lambda x: x, lambda x: x[0], lambda x: x.t()[1:]])
+@pytest.mark.parametrize("of", [lambda x: x, lambda x: x[0], lambda x: x.t()[1:], lambda x: x.split(1)[2]])
 def test_what_is_written_to_is_not_fixed(of: Callable[[Tensor], Tensor]) -> None:
     """Whoever calls it fixed, and written to in part: its next call would read numbers of the first."""
 

@@ -6,6 +6,7 @@ and changes none of them.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Collection
 
 import torch
@@ -64,7 +65,7 @@ def computed_once(graph: GraphModule, fixed: Collection[int]) -> GraphModule | N
             last = graph.graph.placeholder(f"once_{number}")
         node.replace_all_uses_with(last)
     for node in reversed(list(graph.graph.nodes)):  # with its checks, that a matrix has a factor, which nobody reads
-        if node in same and node.op == "call_function" and not node.users:
+        if node in same and node.op != "placeholder" and not node.users:
             graph.graph.erase_node(node)
     graph.recompile()
     return first
@@ -116,9 +117,16 @@ def _written(node: Node) -> set[Node]:
     given = dict(zip((place.name for place in places), node.args, strict=False)) | node.kwargs
     found = {given.get(place.name) for place in places if place.alias_info and place.alias_info.is_write}
     bases = {node for node in found if isinstance(node, Node)}
-    while more := {base.all_input_nodes[0] for base in bases if base.target in VIEWS} - bases:
+    while more := {base.all_input_nodes[0] for base in bases if _shares(base)} - bases:
         bases |= more
     return bases
+
+
+def _shares(node: Node) -> bool:
+    """Whether a node's value may lie in its first input's memory."""
+    if not isinstance(node.target, torch._ops.OpOverload):
+        return node.target is operator.getitem
+    return any(place.alias_info is not None for place in node.target._schema.arguments)
 
 
 def _acts(node: Node) -> bool:
